@@ -11,7 +11,7 @@ import Testing
     ("BatchModels", "Objects: models, predicates, containers, contexts, history, bulk requests."),
     ("BatchStore", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
     ("BatchPostgres", "PostgreSQL as a store, with the trait `PostgreSQL`."),
-    ("BatchEngine", "What is said of a run: its policy, its events, how it stands."),
+    ("BatchEngine", "A run from outside: its policy, its events, its progress."),
     ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
   ]
 

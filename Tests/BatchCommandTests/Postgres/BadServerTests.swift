@@ -251,7 +251,7 @@ import Testing
     for _ in 0..<2 {
       let result = try job.start().wait()
       #expect(result.status == 1)
-      #expect(result.errors.contains("by _batch_ledger"), "\(result.errors)")
+      #expect(result.errors.contains("but _batch_tally"), "\(result.errors)")
       #expect(result.errors.contains("run with --fresh to start over"), "\(result.errors)")
     }
     #expect(try job.counts().allSatisfy { $0.hasPrefix("0 ") || $0.hasPrefix("1 ") })
