@@ -145,7 +145,8 @@ package struct PostgresArray: Sendable, Hashable {
       offset += count
       switch element {
       case .integer: text += String(value.bigEndian(at: 0, as: Int64.self)).utf8
-      case .blob: text += "\"\\\\x\(value.hexadecimal)\"".utf8
+      // Four backslashes: two levels of escaping, the outer one by E'…'.
+      case .blob: text += "\"\\\\\\\\x\(value.hexadecimal)\"".utf8
       case .text:
         text.append(UInt8(ascii: "\""))
         for index in value.indices {
@@ -160,9 +161,12 @@ package struct PostgresArray: Sendable, Hashable {
     }
     text.append(UInt8(ascii: "}"))
     guard element == .text else {
-      return "'\(String(decoding: text, as: UTF8.self))'::\(element.arrayName)"
+      // An E'…' means the same whatever standard_conforming_strings is: the server parses a whole message before the
+      // settings at its beginning take effect.
+      return "E'\(String(decoding: text, as: UTF8.self))'::\(element.arrayName)"
     }
-    return "\(text.span.textInSQL)::\(element.arrayName)"
+    // The collation of `convert_from` is "C", which would contradict that of the column.
+    return "(\(text.span.textInSQL) COLLATE pg_catalog.\"default\")::\(element.arrayName)"
   }
 
   /// Appends the array in the form that `array_recv` reads.

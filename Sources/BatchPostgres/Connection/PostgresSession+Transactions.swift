@@ -109,7 +109,7 @@ package struct TransactionOptions: Sendable {
   private static let fixedSettings = [
     ("datestyle", "ISO, MDY"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
     ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
-    ("transform_null_equals", "off"),
+    ("transform_null_equals", "off"), ("array_nulls", "on"), ("quote_all_identifiers", "off"),
   ]
 }
 

@@ -73,6 +73,9 @@ import Testing
       UPDATE t SET x = x
       """
     )
+    for setting in ["array_nulls = off", "quote_all_identifiers = on"] {
+      try trial.session.execute("SET \(setting)")
+    }
     let transform = try trial.transform(columns, columns)
     #expect(try transform.check(in: trial.session).isEmpty)
     let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.copy)
@@ -94,6 +97,8 @@ import Testing
     ("char(9)", "'k' || g"),
     ("bytea", "decode(md5(g::text), 'hex')"), ("numeric(9,3)", "g / 7.0 - 30"),
     ("timestamptz", "timestamptz '2024-03-31 00:00+00' + g * interval '7 minutes'"),
+    ("text COLLATE \"und-x-icu\"", "chr(g + 192) || g"),
+    ("varchar(9) COLLATE \"POSIX\"", "chr(g + 192) || g"),
   ])
   func `rows are found by keys of every type, in their order`(
     type: String,
@@ -106,6 +111,8 @@ import Testing
       """,
       where: "g % 3 <> 1"
     )
+    // A role may have it so.
+    try trial.session.execute("SET standard_conforming_strings = off")
     let transform = try trial.transform(["n"], ["n"])
     let chunk = try transform.prepare(trial.keys(3..<40), in: trial.session, Self.addOne)
     #expect(chunk.rows.numbers == Array(0..<37))
