@@ -137,7 +137,13 @@ extension BatchRun {
       onEvent(.message("nothing has failed; nothing to retry"))
       return tell(try await summary(of: run, tables, opening), answer).summary
     }
-    return try await takePart(in: run, tables, opening, RunEvent.retryingFailures, onEvent, answer)
+    let begins = { (summary: RunSummary) in
+      // Whatever is open again has failed before.
+      var summary = summary
+      summary.outcomes.failed = summary.total - summary.done
+      return RunEvent.retryingFailures(summary)
+    }
+    return try await takePart(in: run, tables, opening, begins, onEvent, answer)
   }
 
   /// The work of this job.
