@@ -189,7 +189,7 @@ let package = Package(
     // What benchmarks measure of PostgreSQL: see Scripts/bench-postgres.
     .executableTarget(
       name: "PostgresBenchmark",
-      dependencies: ["BatchPostgres", "BatchEngine", "BatchIdentifiers"],
+      dependencies: ["BatchPostgres", "BatchIdentifiers", "BatchStore", "BatchTool"],
       path: "Benchmarks/Sources/PostgresBenchmark",
       swiftSettings: settings
     ),

@@ -6,6 +6,8 @@ import BatchStore
 struct ProgressPrinter: Sendable {
   private let json: Bool
   private let quiet: Bool
+  /// Whether the command sets aside an unfinished run, and so would not resume this one.
+  private let isFresh: Bool
   /// Why an event could not be written, which does not end the run.
   private let failure = Lock<BatchError?>(nil)
   private let retries = Lock(Retries())
@@ -26,9 +28,10 @@ struct ProgressPrinter: Sendable {
     }
   }
 
-  init(json: Bool, quiet: Bool) {
+  init(json: Bool, quiet: Bool, isFresh: Bool = false) {
     self.json = json
     self.quiet = quiet
+    self.isFresh = isFresh
   }
 
   /// How often to show progress.
@@ -145,8 +148,8 @@ struct ProgressPrinter: Sendable {
     if let failure = summary.failure {
       Terminal.complain(failure)
       // The remedies of these errors say how to continue.
-      if ![.storeChanged, .diskFull].contains(failure.code) {
-        Terminal.say("the same command resumes the run")
+      if ![.storeChanged, .otherRun, .diskFull].contains(failure.code) {
+        Terminal.say("the same command\(isFresh ? " without --fresh" : "") resumes the run")
       }
     }
     try written.get()

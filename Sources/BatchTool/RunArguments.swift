@@ -62,7 +62,7 @@ struct RunArguments: ParsableArguments {
       async throws(BatchError) ->
       RunSummary
   ) async throws {
-    let printer = ProgressPrinter(json: json, quiet: quiet)
+    let printer = ProgressPrinter(json: json, quiet: quiet, isFresh: options.fresh)
     var options = options
     options.progressInterval = printer.interval
     let run = try makeRun(await load(job), options)

@@ -30,8 +30,127 @@ import Testing
     try directory.write(job, to: "job.json")
   }
 
+  /// Runs statements on a connection of their own.
+  private func execute(_ script: String) throws {
+    try Connection(path: path).runScript(script)
+  }
+
   private func sql(of table: String) throws -> String {
     try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema WHERE name = '\(table)'").joined()
+  }
+
+  @Test(arguments: [
+    "CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES tree ON DELETE CASCADE)",
+    "CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES Tree ON DELETE SET NULL)",
+    """
+    CREATE TABLE tree (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES link ON DELETE CASCADE);
+    CREATE TABLE link (id INTEGER PRIMARY KEY, node INTEGER REFERENCES tree ON DELETE CASCADE)
+    """,
+  ])
+  func `rows that a deletion would take along before they are archived keep it from beginning`(
+    schema: String
+  ) throws {
+    try execute("\(schema); INSERT INTO tree (id) VALUES (1), (2), (3)")
+    for isEnforced in [true, false] {
+      for existing in [false, true] {
+        if existing { try execute("CREATE TABLE IF NOT EXISTS old (id, parent)") }
+        try write(
+          entity: "tree",
+          where: "id > 1",
+          adding: [
+            "database": ["path": (path as NSString).lastPathComponent, "foreignKeys": isEnforced]
+          ]
+        )
+        let result = try BatchProgram.run(
+          isEnforced ? "run" : "plan",
+          "job.json",
+          in: directory
+        )
+        #expect(result.status == (isEnforced ? 2 : 0), "\(result.errors)")
+        if isEnforced {
+          #expect(result.errors.contains("before they are archived"), "\(result.errors)")
+        }
+        #expect(try TestDatabase.texts(path, "SELECT count(*) FROM tree") == ["3"])
+      }
+      try execute("DROP TABLE IF EXISTS old")
+    }
+  }
+
+  @Test(arguments: ["archive", "undo", "delete", "update"])
+  func `a column that is added during a run is not lost`(action: String) throws {
+    let isUpdate = action == "update"
+    var more: [String: Any] = [
+      "action": ["type": isUpdate ? "update" : "delete"] as [String: Any],
+      "chunk": ["size": 10], "throttle": ["identifiersPerSecond": 100],
+    ]
+    if action == "archive" {
+      more["action"] = [
+        "type": "delete", "archive": ["entity": "old", "create": true] as [String: Any],
+      ]
+    }
+    if action == "undo" { more["undo"] = true }
+    if isUpdate { more["action"] = ["type": "update", "set": ["n": "n + 1"]] as [String: Any] }
+    try write(where: "id <= 200", adding: more)
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    while let line = program.nextLine(), !line.contains("\"event\":\"progress\"") {}
+    try execute(
+      "ALTER TABLE numbers ADD COLUMN note TEXT; UPDATE numbers SET note = 'n' WHERE id > 150"
+    )
+    let result = program.wait()
+    let keepsCopies = ["archive", "undo"].contains(action)
+    #expect(result.status == (keepsCopies ? 1 : 0), "\(result.output)")
+    let notes = try TestDatabase.texts(
+      path,
+      "SELECT count(*) FROM numbers WHERE note = 'n' AND id <= 200"
+    )
+    #expect(notes == [action == "delete" ? "0" : "50"])
+    if keepsCopies { #expect(result.output.contains("numbers\\\" has got note")) }
+  }
+
+  @Test func `a column that leaves its name to another ends the run`() throws {
+    try execute("ALTER TABLE numbers ADD COLUMN k INTEGER")
+    try write(
+      where: "id <= 200",
+      adding: [
+        "action": ["type": "update", "set": ["n": "n + 1"]] as [String: Any],
+        "throttle": ["identifiersPerSecond": 100],
+      ]
+    )
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    while let line = program.nextLine(), !line.contains("\"event\":\"progress\"") {}
+    try execute(
+      "ALTER TABLE numbers RENAME COLUMN n TO was; ALTER TABLE numbers RENAME COLUMN k TO n"
+    )
+    let result = program.wait()
+    #expect(result.status == 1, "\(result.output)")
+    #expect(result.output.contains("were renamed"), "\(result.output)")
+    #expect(try TestDatabase.texts(path, "SELECT count(n) FROM numbers") == ["0"])
+  }
+
+  @Test func `an archive whose types would change values is refused`() throws {
+    let types = ["TEXT", "INTEGER", "REAL", "NUMERIC", ""]
+    let lossless: Set<[String]> = [
+      ["INTEGER", "TEXT"], ["NUMERIC", "TEXT"], ["REAL", "INTEGER"], ["REAL", "NUMERIC"],
+      ["INTEGER", "NUMERIC"], ["NUMERIC", "INTEGER"],
+    ]
+    for source in types {
+      for target in types {
+        try execute(
+          """
+          DROP TABLE IF EXISTS source; DROP TABLE IF EXISTS old;
+          CREATE TABLE source (id INTEGER PRIMARY KEY, v \(source)); CREATE TABLE old (id INTEGER, v \(target));
+          INSERT INTO source (v) VALUES ('007'), (9007199254740993), (1.5), (x'00'), (2.0), ('a')
+          """
+        )
+        let isKept = source == target || target.isEmpty || lossless.contains([source, target])
+        try write(entity: "source", where: "v IS NOT NULL", create: false)
+        let result = try BatchProgram.run("run", "job.json", in: directory)
+        #expect(result.status == (isKept ? 0 : 2), "\(source) in \(target): \(result.errors)")
+        let kept = try TestDatabase.texts(path, "SELECT count(*) FROM source")
+        #expect(kept == [isKept ? "0" : "6"])
+        if !isKept { #expect(result.errors.contains("could change values"), "\(result.errors)") }
+      }
+    }
   }
 
   @Test func `a missing archive is created, planned, used again and verified`() throws {

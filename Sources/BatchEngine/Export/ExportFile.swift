@@ -11,7 +11,6 @@ extension BatchError.Code {
 /// When resumed, it is truncated to the last length that the checkpoint recorded, which removes
 /// what a killed run wrote after that; so the output of a killed and resumed export is byte for
 /// byte that of an uninterrupted one.
-/// byte for byte, as one that was not.
 package final class ExportFile {
   private let partial: FilePath
   private let path: FilePath

@@ -7,7 +7,6 @@ package protocol SpanSource: Sendable {
   ///
   /// It may have been this process's before: if the answer that granted it was lost, or if another
   /// process held it for a while.
-  /// it for a while.
   func claim(besides own: [Range<Int>]) async throws(BatchError) -> SpanClaim
 
   /// Records a span as done.

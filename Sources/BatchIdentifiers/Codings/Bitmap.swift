@@ -12,7 +12,6 @@ enum Bitmap {
   /// The tables are the length-limited Huffman codes of eight independent bits that are one with a
   /// probability of 0.16, 0.22, 0.28, 0.34, 0.39 and 0.44. In the order of codes, a byte precedes
   /// another if it has fewer ones, or as many and is the smaller number.
-  /// of codes if it has fewer ones, or as many and is the smaller number.
   static let codeCounts: [[Int]] = [
     [0, 1, 0, 4, 4, 0, 28, 0, 56, 0, 29, 134],
     [0, 0, 1, 0, 8, 12, 16, 56, 0, 70, 11, 82],

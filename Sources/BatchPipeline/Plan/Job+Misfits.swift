@@ -58,6 +58,7 @@ private struct Misfits {
   mutating func find(inAction looksAtAction: Bool) {
     guard let entity = entity() else { return }
     let (source, schema, connection) = (job.source, schema, connection)
+    let enforcesForeignKeys = job.database.foreignKeys
     let compiler = ExpressionCompiler(
       connection: connection,
       entity: entity,
@@ -98,6 +99,7 @@ private struct Misfits {
           for: entity,
           creating: delete.createsArchive,
           among: schema,
+          enforcesForeignKeys: enforcesForeignKeys,
           in: connection
         )
       }

@@ -325,6 +325,7 @@ extension Entity {
           for: written.entity,
           creating: delete.createsArchive,
           among: schema,
+          enforcesForeignKeys: job.database.foreignKeys,
           in: connection
         )
         return .delete(archive: archive)

@@ -57,6 +57,7 @@ package struct PostgresPlan: Sendable {
   ) throws(BatchError) {
     self.job = job
     self.parameters = parameters
+    session.hide(parameters.secretTexts)
     address = session.address
     database = try PostgresDatabase(of: session)
     let path = try SearchPath(of: session)
@@ -136,7 +137,10 @@ package struct PostgresPlan: Sendable {
       }
     }
     // A job that only reads holds nobody up.
-    notes = try checked + (job.action.writes ? ServerHealth.notes(for: session) : [])
+    notes =
+      try checked
+      + (job.action.writes
+        ? ServerHealth.notes(for: session) + Self.foreignNotes(for: session) : [])
   }
 
   private static func action(
@@ -287,6 +291,33 @@ package struct PostgresPlan: Sendable {
     }
   }
 
+  /// Notes on tables of runs that may keep hosts from finding this run.
+  private static func foreignNotes(for session: PostgresSession) throws(BatchError) -> [String] {
+    guard let tables = try? RunTables(of: session) else { return [] }
+    return try tables.runsElsewhere(ofJob: "", in: session).unreadable.map { schema in
+      "the schema \(schema.quotedForMessage) also has tables of runs, which the role may not read: hosts whose"
+        + " search_path begins there do not take part in this run"
+    }
+  }
+
+  /// Refuses to begin a run beside an unfinished one over the same table that is recorded in another schema.
+  func refuseRunsElsewhere(
+    besides tables: RunTables,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    for (schema, run) in try tables.runsElsewhere(ofJob: job.name, in: session).runs
+    where try RunMetadata(ofSharedRun: run).table == tableIdentity {
+      throw BatchError(
+        .unfinishedRun,
+        "an unfinished run of this job is recorded in the schema \(schema.quotedForMessage), and this session would record"
+          + " another in \(tables.schema.quotedForMessage), the first of its search_path",
+        at: address.description,
+        remedy:
+          "set the search_path of the role so that \(schema.quotedForMessage) comes first, or finish that run"
+      )
+    }
+  }
+
   /// How the table has changed since a run remembered it; nil if it has not.
   func change(since was: [String]) -> String? {
     let now = shape
@@ -339,6 +370,18 @@ extension Job.Action {
 }
 
 extension ParameterValues {
+  /// The values that the server's messages must not show.
+  fileprivate var secretTexts: [String] {
+    entries.values.filter(\.isSecret).compactMap { entry in
+      switch entry.value {
+      case .null: nil
+      case .integer(let value): String(value)
+      case .real(let value): String(value)
+      case .text(let value): value
+      }
+    }
+  }
+
   /// The values in the form bound in PostgreSQL.
   fileprivate func postgresValues(
     declared declarations: [String: ParameterDeclaration]

@@ -248,7 +248,7 @@ extension BatchRun {
     replacing replaced: inout [SharedRun]
   ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
     let place = address.description
-    let fetch = PostgresFetch(plan.query, from: address, readers: workerCount)
+    let fetch = PostgresFetch(plan.query, from: plan.address, readers: workerCount)
     let interrupt: @Sendable () -> Void = {
       opening.interrupt()
       fetch.interrupt()
@@ -267,6 +267,8 @@ extension BatchRun {
           if own == nil,
             case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name)
           {
+            try tables.lock(job: name, over: plan.table, in: session)
+            try plan.refuseRunsElsewhere(besides: tables, in: session)
             try tables.refuseIfAlive(unfinished, within: lease, in: session)
             return (unfinished, nil)
           }

@@ -140,6 +140,7 @@ extension JobPlan: StoreRunPlan {
     case .change(var change, let isRowByRow):
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
       try await execution.lane?.makeArchive(of: change)
+      await execution.lane?.watchColumns(for: change)
       return try await execution.loop(
         in: store,
         ChangeProcessor(
@@ -153,6 +154,7 @@ extension JobPlan: StoreRunPlan {
       )
     case .transform(var transform, let action, _):
       if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
+      await execution.lane?.watchColumns(for: transform.target)
       return try await execution.loop(
         in: store,
         TransformProcessor(

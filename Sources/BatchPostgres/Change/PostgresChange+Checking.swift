@@ -14,9 +14,13 @@ extension PostgresChange {
     switch action {
     case .update(let assignments):
       try table.requireRights(setting: assignments.map(\.column.name))
+      try table.requirePolicy(for: .update, in: session)
     case .delete(let archive):
       try table.requireRights(deletes: true)
+      try table.requirePolicy(for: .delete, in: session)
       guard let archive else { break }
+      try table.requireWholeArchive(in: session)
+      try table.requireOutside(archive.table, in: session)
       try archive.table.requireOwnTransaction()
       try archive.table.requireRight(toInsertInto: archive.columns)
     }
@@ -24,7 +28,10 @@ extension PostgresChange {
     let statements = try [statement(for: keys), listingStatement(for: keys)]
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
-      for statement in statements { try session.describe(statement.sql, statement.values) }
+      // Unlike parsing, this checks the rights to the columns that expressions read.
+      for statement in statements {
+        try session.execute("EXPLAIN \(statement.sql)", statement.values)
+      }
     }
     return table.notes(for: role)
   }
@@ -53,6 +60,99 @@ extension PostgresSession {
       )
     }
     return database.role
+  }
+}
+
+extension PostgresTable {
+  /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by foreign keys: these
+  /// would not reach the archive as they were.
+  ///
+  /// Triggers may do the same, but nothing predicts them.
+  package func requireWholeArchive(in session: PostgresSession) throws(BatchError) {
+    let keys = try session.execute(
+      """
+      WITH RECURSIVE deleted AS (
+        SELECT $1::pg_catalog.oid AS oid
+        UNION SELECT c.conrelid FROM deleted AS d JOIN pg_catalog.pg_constraint AS c
+          ON c.confrelid = d.oid AND c.contype = 'f' AND c.confdeltype = 'c')
+      SELECT c.conname FROM deleted AS d JOIN pg_catalog.pg_constraint AS c
+        ON c.confrelid = d.oid AND c.contype = 'f' AND c.confdeltype IN ('c', 'n', 'd') AND c.conrelid = $1
+      ORDER BY 1 LIMIT 1
+      """,
+      .literal(String(oid))
+    )
+    guard keys.count > 0, let name = keys.text(0, 0) else { return }
+    throw BatchError(
+      .invalidSQL,
+      "deleting a row of \(title.quotedForMessage) deletes or changes others of it, by the foreign key"
+        + " \(name.quotedForMessage), before they are archived",
+      remedy:
+        "copy the rows first and delete them without an archive, or let the foreign key do nothing on delete"
+    ).about(.entity(self.name))
+  }
+
+  /// Refuses an archive whose rows are also rows of this table, as its partition or as a table that inherits from it.
+  fileprivate func requireOutside(
+    _ archive: PostgresTable,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    let tables = try session.execute(
+      """
+      WITH RECURSIVE tables AS (
+        SELECT $1::pg_catalog.oid AS oid
+        UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid)
+      SELECT FROM tables WHERE oid = $2
+      """,
+      .literal(String(oid)),
+      .literal(String(archive.oid))
+    )
+    guard tables.count > 0 else { return }
+    throw BatchError(
+      .unknownEntity,
+      "\(archive.title.quotedForMessage) cannot be the archive of \(title.quotedForMessage): its rows are rows of it",
+      remedy: "name another table"
+    ).about(.entity(archive.name))
+  }
+
+  /// The commands that have policies, by the letters of `pg_policy.polcmd`.
+  enum PolicyCommand: String {
+    case update = "w"
+    case delete = "d"
+
+    var verb: String { self == .update ? "update" : "delete" }
+  }
+
+  /// Refuses a table whose row security lets the role write no row.
+  func requirePolicy(
+    for command: PolicyCommand,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    guard hasRowSecurity else { return }
+    let policies = try session.execute(
+      """
+      SELECT FROM pg_catalog.pg_policy WHERE polrelid = $1 AND polpermissive AND polcmd IN ('*', $2)
+        AND (0 = ANY (polroles) OR EXISTS (
+          SELECT FROM unnest(polroles) AS role WHERE pg_catalog.pg_has_role(role, 'USAGE')))
+      """,
+      .literal(String(oid)),
+      .literal(command.rawValue)
+    )
+    guard policies.count == 0 else { return }
+    throw BatchError(
+      .accessDenied,
+      "row security is on for \(title.quotedForMessage), and no policy lets the role \(command.verb) rows",
+      remedy: "create a policy FOR \(command.verb.uppercased()) for it, or name another role"
+    ).about(.entity(name))
+  }
+
+  /// The error about a row that the role may read but not write.
+  var rowIsProtected: BatchError {
+    BatchError(
+      .accessDenied,
+      "a row security policy lets the role read the row but not write it",
+      advice: "change the policy, or name another role",
+      underlying: PostgresError("row security", state: .insufficientPrivilege)
+    )
   }
 }
 
@@ -88,7 +188,7 @@ extension PostgresTable {
     if hasRowSecurity {
       notes.append(
         "row security is on for \(title.quotedForMessage): rows that its policies hide from"
-          + " the role \(role.quotedForMessage) are not selected, and rows that they forbid it to write fail"
+          + " the role \(role.quotedForMessage) are not selected, and rows that it may only read fail"
       )
     }
     if hasChildren {

@@ -30,8 +30,11 @@ package protocol ChunkChange: Sendable {
   /// The search path for names in its expressions.
   var path: SearchPath { get }
 
-  /// The tables that the change writes to.
+  /// The tables that the change writes to; first that whose rows it changes.
   var writtenTables: [PostgresTable] { get }
+
+  /// Whether copies of the rows' columns are kept and the rows deleted.
+  var keepsCopies: Bool { get }
 
   /// The single statement that changes the rows and returns their number; nil if one statement cannot do it.
   func countingStatement(for rows: Rows) throws(BatchError) -> PostgresStatement?
@@ -82,25 +85,39 @@ extension BatchError {
 }
 
 extension ChunkChange {
-  /// The statement that asks which tables now have the names of the written tables.
+  package var keepsCopies: Bool { false }
+
+  /// The statement that asks which tables now have the names of the written tables, and whether the columns of the first
+  /// have changed.
   ///
-  /// It follows the statements that write: these have locked the tables, so nobody can rename them before the
+  /// It follows the statements that write: these have locked the tables, so nobody can change them before the
   /// transaction ends.
   var identities: PostgresStatement {
-    let names = writtenTables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
+    let tables = writtenTables
+    let names = tables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
+    let next = tables.count + 1
+    let changes = PostgresColumn.changes(table: next, numbers: next + 1, entries: next + 2)
     return PostgresStatement(
-      sql: "SELECT \(names.joined(separator: ", "))",
-      values: writtenTables.map { .text($0.sql) }
+      sql: "SELECT \(names.joined(separator: ", ")), c.* FROM (\(changes)) AS c",
+      values: tables.map { .text($0.sql) } + [
+        .literal(String(tables[0].oid)),
+        .array(PostgresArray(tables[0].columns.map(\.number))),
+        .array(PostgresArray(tables[0].columns.map(\.catalogEntry))),
+      ]
     )
   }
 
-  /// Refuses to write to other tables that have since been given the names.
+  /// Refuses to write to other tables that have since been given the names, and to a table whose columns have changed in
+  /// a way that matters.
   ///
   /// - Throws: `BatchError` of code `otherRun`.
   func requireSameTables(by answer: PostgresResult) throws(BatchError) {
-    for (column, table) in writtenTables.enumerated() where answer.integer(0, column) != table.oid {
+    let tables = writtenTables
+    for (column, table) in tables.enumerated() where answer.integer(0, column) != table.oid {
       throw table.isAnother
     }
+    if answer.integer(0, tables.count) != 0 { throw tables[0].hasOtherColumns }
+    if keepsCopies, answer.integer(0, tables.count + 1) != 0 { throw tables[0].hasNewColumns }
   }
 
   /// Changes the rows of a chunk, inside the caller's transaction.
@@ -179,6 +196,24 @@ extension PostgresTable {
     ).about(.entity(name))
   }
 
+  /// The error about columns that somebody has renamed or given other types during a run.
+  fileprivate var hasOtherColumns: BatchError {
+    BatchError(
+      .otherRun,
+      "columns of \(title.quotedForMessage) were renamed or got other types since the run began",
+      advice: "undo that, or \(.beginAnew)"
+    ).about(.entity(name))
+  }
+
+  /// The error about columns that somebody has added during a run, of whose values it would keep no copy.
+  fileprivate var hasNewColumns: BatchError {
+    BatchError(
+      .otherRun,
+      "\(title.quotedForMessage) has got columns since the run began, whose values would be deleted and not archived",
+      advice: "add them to the archive, and \(.beginAnew)"
+    ).about(.entity(name))
+  }
+
   /// Whether an error is about the values of a row.
   ///
   /// The role's rights were checked before the first chunk, so a later denial comes from a row security policy.
@@ -200,6 +235,10 @@ extension PostgresTable {
 extension PostgresChange: ChunkChange {
   package var writtenTables: [PostgresTable] {
     if case .delete(let archive?) = action { [table, archive.table] } else { [table] }
+  }
+
+  package var keepsCopies: Bool {
+    if case .delete(.some) = action { true } else { false }
   }
 
   package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
@@ -287,6 +326,8 @@ extension PostgresChange: ChunkChange {
 
   /// Finds out why rows were not changed: a row that still exists either already had its new values, if the job skips
   /// such rows, or did not satisfy `where`; the others have vanished.
+  ///
+  /// - Throws: `BatchError` of code `accessDenied` if a row security policy hides a row from writing only.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: RowKeys,
@@ -301,6 +342,8 @@ extension PostgresChange: ChunkChange {
       let place = places[Int(result.integer(row, 0) ?? 1) - 1]
       if result.isTrue(row, 1) {
         passedOver.unchanged.insert(place)
+      } else if table.hasRowSecurity, result.isTrue(row, 2) {
+        throw table.rowIsProtected
       } else {
         passedOver.noLongerMatching.insert(place)
       }

@@ -34,61 +34,6 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// The table to which deleted rows are copied.
-  package struct Archive: Sendable {
-    package let table: PostgresTable
-    /// The columns that are copied; they have the same names in both tables.
-    let columns: [String]
-
-    /// The archive table of this name; inside the caller's transaction.
-    ///
-    /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if there is none.
-    package static func table(
-      named name: String,
-      for source: PostgresTable,
-      in session: PostgresSession
-    ) throws(BatchError) -> PostgresTable {
-      do {
-        return try PostgresTable(named: name, in: session)
-      } catch {
-        guard error.code == .unknownEntity, let written = try? WrittenName(name) else {
-          throw error
-        }
-        let sql =
-          written.schema.map { PostgresName.qualified($0.exact, written.table.exact) }
-          ?? PostgresName.quoted(written.table.exact)
-        let meant = error.remedy.flatMap { $0.hasPrefix("did you mean") ? "\($0) Or " : nil } ?? ""
-        throw BatchError(
-          .unknownEntity,
-          "there is no table \(name.quotedForMessage) for the archive",
-          remedy: "\(meant)run CREATE TABLE \(sql) (LIKE \(source.sql))"
-        ).about(.entity(name))
-      }
-    }
-
-    /// An archive with a column for each stored column of the source.
-    ///
-    /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is missing.
-    package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {
-      self.table = table
-      var columns: [String] = []
-      for column in source.columns {
-        guard let own = table.columns.first(where: { $0.name == column.name }) else {
-          if column.isGenerated { continue }
-          let name = PostgresName.quoted(column.name)
-          throw BatchError(
-            .unknownAttribute,
-            "the archive \(table.title.quotedForMessage) has no column \(column.name.quotedForMessage)",
-            remedy: "run ALTER TABLE \(table.sql) ADD COLUMN \(name) \(column.type)"
-          ).about(.entity(table.name))
-        }
-        // The archive computes this column itself.
-        if !own.isGenerated { columns.append(column.name) }
-      }
-      self.columns = columns
-    }
-  }
-
   /// The condition that a row must still satisfy when it is processed.
   package struct Condition: Sendable {
     /// The part of `where` that is checked again; nil for none.
@@ -211,29 +156,19 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// The statement that returns which rows exist, by the numbers of their keys, and whether they already have the
-  /// change's values.
+  /// The statement that returns which rows exist, by the numbers of their keys, whether they already have the change's
+  /// values, and whether they satisfy `where`.
   func presenceStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let isUnchanged =
       unchanged.map { "(\((matching + [$0]).joined(separator: " AND "))) IS TRUE" } ?? "false"
+    let satisfied = matching.first ?? "true"
     return .init(
       sql:
-        "SELECT \(RowKeys.number), \(isUnchanged) FROM \(table.sql), \(relation.sql) WHERE \(join)",
+        "SELECT \(RowKeys.number), \(isUnchanged), (\(satisfied)) IS TRUE"
+        + " FROM \(table.sql), \(relation.sql) WHERE \(join)",
       values: parameters.values + relation.values
     )
-  }
-}
-
-extension PostgresChange.Archive {
-  /// The statement that deletes rows, inserts them into the archive, and returns the counts or numbers.
-  fileprivate func sql(deleting deletion: String, selecting selection: String) -> String {
-    let names = PostgresName.list(columns)
-    // An identity column keeps its values in the archive.
-    return """
-      WITH gone AS (\(deletion)), kept AS (INSERT INTO \(table.sql) (\(names)) OVERRIDING SYSTEM VALUE \
-      SELECT \(names) FROM gone RETURNING 1) \(selection)
-      """
   }
 }
 #endif

@@ -121,6 +121,11 @@ extension BatchError {
     case .programLimitExceeded: return (.invalidValue, nil)
     case .undefinedTable: return (.unknownEntity, nil)
     case .undefinedColumn: return (.unknownAttribute, nil)
+    case .objectNotInPrerequisiteState: return (.invalidSQL, nil)
+    case .protocolViolation:
+      return (
+        .connectionLost, "if this is a pooler, let it lend connections for whole transactions"
+      )
     case _ where error.isConnectionLoss:
       return (.connectionLost, "check that the server is running")
     default: break

@@ -19,7 +19,7 @@ import Darwin
 @safe
 package final class PostgresSession {
   /// The address of the database.
-  package let address: ServerAddress
+  package private(set) var address: ServerAddress
   /// Stops a running statement from another thread.
   package let interrupter: PostgresInterrupter
   /// The version of the server: 150017 for 15.17.
@@ -61,6 +61,9 @@ package final class PostgresSession {
   }
 
   deinit { close() }
+
+  /// Omits some texts from messages from now on.
+  package func hide(_ texts: [String]) { address = address.hiding(texts) }
 
   /// Ends the session now; no other call may follow.
   package func close() {
@@ -238,6 +241,9 @@ package final class PostgresSession {
   /// The error for a result.
   func error(_ result: PostgresResult) -> BatchError {
     var error = result.error
+    error.message = address.withoutSecrets(error.message)
+    error.detail = error.detail.map(address.withoutSecrets)
+    error.hint = error.hint.map(address.withoutSecrets)
     if error.state == nil, unsafe PQstatus(handle) != CONNECTION_OK {
       error.state = .connectionFailure
     }

@@ -19,6 +19,8 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
 
   /// The server does not support the feature.
   package static let featureNotSupported = Self(rawValue: "0A000")
+  /// A message does not follow the protocol, or a pooler refuses it.
+  package static let protocolViolation = Self(rawValue: "08P01")
   /// The connection broke.
   package static let connectionFailure = Self(rawValue: "08006")
   /// The connection broke at COMMIT: only the database knows whether the transaction was committed.
@@ -47,6 +49,8 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   package static let tooManyConnections = Self(rawValue: "53300")
   /// A value is larger than the server can store there.
   package static let programLimitExceeded = Self(rawValue: "54000")
+  /// The object is not in a state for the statement: a view that cannot be updated.
+  package static let objectNotInPrerequisiteState = Self(rawValue: "55000")
   /// A lock was not available, or not in time.
   package static let lockNotAvailable = Self(rawValue: "55P03")
   /// A user or a time limit cancelled the statement.

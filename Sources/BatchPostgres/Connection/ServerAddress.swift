@@ -16,6 +16,8 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
   private let source: Source
   /// The URL's options.
   private let options: [String: String]
+  /// Texts to keep out of messages, besides passwords.
+  private var hiddenTexts: [String] = []
 
   /// The server and database, without a password.
   package let description: String
@@ -130,16 +132,26 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     "password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key",
   ]
 
-  private var secrets: [String] {
+  private var passwords: [String] {
     Self.secretNames.compactMap { options[$0] }.filter { !$0.isEmpty }
   }
 
   /// Whether the URL contains a password.
-  package var holdsPassword: Bool { !secrets.isEmpty }
+  package var holdsPassword: Bool { !passwords.isEmpty }
 
-  /// Removes the URL's passwords from a text.
+  /// The address for sessions whose messages omit some texts: the values of secret parameters.
+  ///
+  /// Texts of one or two characters are not hidden: the rest of a message would reveal them.
+  package func hiding(_ texts: [String]) -> ServerAddress {
+    var address = self
+    // A text that is part of another must not take it apart.
+    address.hiddenTexts = texts.filter { $0.count > 2 }.sorted { $0.count > $1.count }
+    return address
+  }
+
+  /// Removes passwords and hidden texts from a text.
   func withoutSecrets(_ text: String) -> String {
-    secrets.reduce(text) { $0.replacing($1, with: "***") }
+    (passwords + hiddenTexts).reduce(text) { $0.replacing($1, with: "***") }
   }
 }
 #endif

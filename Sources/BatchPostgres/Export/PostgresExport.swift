@@ -95,9 +95,8 @@ package struct PostgresExport: Sendable {
   /// - Throws: `BatchError` of code `accessDenied` with what to grant; the server's error about the query.
   package func check(in session: PostgresSession) throws(BatchError) {
     try reader.table.requireRights()
-    let query = try reader.query(for: .sample(of: reader.key))
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: reader.path)) {
-      () throws(BatchError) in _ = try session.describe(query)
+      () throws(BatchError) in try reader.requirePlan(in: session)
     }
   }
 

@@ -69,6 +69,16 @@ struct RowReader: Sendable {
       "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)"
   }
 
+  /// Has the server plan the query for a sample key, inside the caller's transaction.
+  ///
+  /// Unlike parsing, this checks the rights to the columns that are read.
+  ///
+  /// - Throws: The server's error.
+  func requirePlan(in session: PostgresSession) throws(BatchError) {
+    if !parameters.script.isEmpty { try session.run(parameters.script) }
+    try session.execute("EXPLAIN \(query(for: .sample(of: key)))")
+  }
+
   /// Calls `body` with each row.
   ///
   /// - Parameters:

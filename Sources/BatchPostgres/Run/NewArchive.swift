@@ -16,7 +16,8 @@ package struct NewArchive: Sendable {
   ///   - written: The name of the archive, as the job has it.
   ///   - source: The table whose rows are archived.
   ///   - session: The session.
-  /// - Throws: `BatchError` of code `unknownEntity` if the schema does not exist, `accessDenied` with what to grant.
+  /// - Throws: `BatchError` of code `unknownEntity` if the schema does not exist, `accessDenied` with what to grant,
+  ///   `invalidSQL` if rows would not reach the archive.
   package init?(
     ifMissing written: String,
     for source: PostgresTable,
@@ -28,6 +29,7 @@ package struct NewArchive: Sendable {
     } catch {
       guard error.code == .unknownEntity else { throw error }
     }
+    try source.requireWholeArchive(in: session)
     let parts = try WrittenName(written)
     let found = try session.execute(
       """

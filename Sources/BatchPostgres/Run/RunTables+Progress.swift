@@ -179,7 +179,7 @@ extension RunTables {
   ) throws(BatchError) -> [RunHostStanding] {
     let rows = try session.execute(
       """
-      SELECT h.host, h.name, h.process, extract(epoch FROM clock_timestamp() - h.seen_at)::float8, h.rate, h.hold,
+      SELECT h.host, h.name, h.process, greatest(0, extract(epoch FROM clock_timestamp() - h.seen_at))::float8, h.rate, h.hold,
         (SELECT count(*) FROM \(span) AS s WHERE s.run = h.run AND s.host = h.host AND NOT s.done)
       FROM \(host) AS h WHERE h.run = $1::uuid ORDER BY h.began_at, h.host
       """,

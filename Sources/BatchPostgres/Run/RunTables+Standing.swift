@@ -21,6 +21,8 @@ package struct SharedRunStanding: Sendable {
 
 extension RunTables {
   /// The state of a run; nil if there is no such run.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if the run is finished without an outcome for each of its identifiers.
   package func standing(
     ofRun run: String,
     in session: PostgresSession
@@ -43,9 +45,17 @@ extension RunTables {
     )
     guard rows.count == 1 else { return nil }
     let next = SharedRun.columnCount
+    let shared = try SharedRun(rows, 0, from: session)
+    let outcomes = rows.outcomes(0, from: next + 6)
+    if shared.state == .finished || shared.state == .acknowledged, outcomes.total != shared.total {
+      throw Self.damaged(
+        "run \(run) is \(shared.state.rawValue) in _batch_run, with \(outcomes.total.grouped) of"
+          + " \(shared.total.grouped) done"
+      )
+    }
     return SharedRunStanding(
-      run: try SharedRun(rows, 0, from: session),
-      outcomes: rows.outcomes(0, from: next + 6),
+      run: shared,
+      outcomes: outcomes,
       chunks: Int(rows.integer(0, next + 5) ?? 0),
       spanCount: Int(rows.integer(0, next + 3) ?? 0),
       doneSpanCount: Int(rows.integer(0, next + 4) ?? 0),

@@ -60,12 +60,40 @@ package struct RunTables: Sendable, Hashable {
     try missing(in: session).isEmpty
   }
 
+  /// Refuses tables of another role in which the session's role may not do all that a run does.
+  ///
+  /// - Throws: `BatchError` of code `accessDenied` with what to grant.
+  private func requireRights(in session: PostgresSession) throws(BatchError) {
+    let rights = ["SELECT", "INSERT", "UPDATE", "DELETE"]
+    let found = try session.execute(
+      """
+      SELECT c.relname, r.name FROM unnest($1::text[]) WITH ORDINALITY AS r (name, place)
+        CROSS JOIN pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE n.nspname = $2 AND c.relname = ANY ($3) AND NOT pg_catalog.has_table_privilege(c.oid, r.name)
+      ORDER BY r.place, c.relname LIMIT 1
+      """,
+      .array(PostgresArray(rights)),
+      .text(schema),
+      .array(PostgresArray(Self.names))
+    )
+    guard found.count > 0, let table = found.text(0, 0), let right = found.text(0, 1) else {
+      return
+    }
+    throw BatchError(
+      .accessDenied,
+      "the role lacks \(right) on \(table) in the schema \(schema.quotedForMessage)",
+      at: session.address.description,
+      remedy:
+        "have it granted \(rights.joined(separator: ", ")) on the tables there whose names begin with _batch_"
+    )
+  }
+
   /// Creates the missing tables, inside the caller's transaction.
   ///
   /// - Throws: `BatchError` of code `accessDenied` with what to grant, `damagedFile` if somebody has dropped some
   ///   tables.
   package func create(in session: PostgresSession) throws(BatchError) {
-    if try missing(in: session).isEmpty { return }
+    if try missing(in: session).isEmpty { return try requireRights(in: session) }
     // IF NOT EXISTS does not cover two hosts that create the tables at once.
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",

@@ -90,6 +90,50 @@ extension RunTables {
     )
   }
 
+  /// Lets one host at a time decide whether to begin a run of a job over a table, whichever schema has its tables of
+  /// runs; until the end of the transaction.
+  package func lock(
+    job: String,
+    over table: PostgresTable,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    try session.execute(
+      "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+      .text("batch job over \(table.oid) \(job)")
+    )
+  }
+
+  /// The unfinished runs of a job in the tables of other schemas, by their schemas.
+  ///
+  /// A role whose `search_path` begins with another schema has other tables of runs, and does not find a run in these.
+  ///
+  /// - Returns: The runs, and the schemas whose tables the role may not read.
+  package func runsElsewhere(
+    ofJob job: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> (runs: [(schema: String, run: SharedRun)], unreadable: [String]) {
+    let found = try session.execute(
+      """
+      SELECT n.nspname, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+      FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE c.relname = '_batch_run' AND c.relkind = 'r' AND n.nspname <> $1 ORDER BY 1
+      """,
+      .text(schema)
+    )
+    var runs: [(schema: String, run: SharedRun)] = []
+    var unreadable: [String] = []
+    for row in 0..<found.count {
+      let schema = found.text(row, 0) ?? ""
+      if found.isTrue(row, 1) {
+        let others = try RunTables(schema: schema).runs(ofJob: job, in: session)
+        runs += others.filter { $0.state == .running }.map { (schema, $0) }
+      } else {
+        unreadable.append(schema)
+      }
+    }
+    return (runs, unreadable)
+  }
+
   /// Whether a host is deciding whether to begin a run of a job, or is selecting its identifiers.
   package func isLocked(job: String, in session: PostgresSession) throws(BatchError) -> Bool {
     let isFree = try session.text(
@@ -189,7 +233,8 @@ extension RunTables {
   /// Records that all spans of a run are done.
   ///
   /// - Returns: Whether this call ended the run: true for only one host, which reports the end.
-  /// - Throws: `BatchError` of code `damagedFile` if spans that the run began with are missing.
+  /// - Throws: `BatchError` of code `damagedFile` if spans that the run began with are missing, or one is recorded as done
+  ///   without the outcome of each of its positions.
   package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       // A reported end must be on disk, with everything committed before, whatever the role's setting.
@@ -208,6 +253,16 @@ extension RunTables {
       )
       if missing.count == 1, missing.text(0, 0) != "0" {
         throw Self.damaged("spans of run \(run) are missing in _batch_span")
+      }
+      let counted = Self.outcomes.filter { $0 != "chunks" }.joined(separator: " + ")
+      let partial = try session.execute(
+        "SELECT first, next FROM \(span) WHERE run = $1::uuid AND done AND \(counted) <> next - first LIMIT 1",
+        .text(run)
+      )
+      if partial.count == 1, let first = partial.integer(0, 0), let next = partial.integer(0, 1) {
+        let place =
+          first < next ? Self.place(of: Int(first)..<Int(next), run) : "spans of run \(run)"
+        throw Self.damaged("\(place) count as done in _batch_span, but not each has an outcome")
       }
       return try session.execute(
         """

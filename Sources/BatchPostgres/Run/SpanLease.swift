@@ -16,8 +16,9 @@ package struct SpanLease: Sendable, Hashable {
 
 /// Claims spans of a run for a process, and records that they are done.
 ///
-/// A span is free if no process has it, or if its process has sent no heartbeat for the duration of a lease. A lease
-/// only decides who works on what, which affects speed: ``SpanFence`` and the ledger ensure that nothing is done
+/// A span is free if no process has it, or if its process has sent no heartbeat for the duration of a lease. A heartbeat
+/// that far in the future is no sign of life either: the server's clock was set back, or another server has taken over. A
+/// lease only decides who works on what, which affects speed: ``SpanFence`` and the ledger ensure that nothing is done
 /// twice.
 package struct SpanClaims: Sendable {
   /// The answer to a claim.
@@ -79,7 +80,7 @@ package struct SpanClaims: Sendable {
           WHERE s.run = $1::uuid AND NOT s.done AND s.first <> ALL ($3)
             AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
               SELECT FROM \(tables.host) AS h WHERE h.run = s.run AND h.host = s.host
-                AND h.seen_at >= clock_timestamp() - $4 * interval '1 millisecond'))
+                AND abs(extract(epoch FROM clock_timestamp() - h.seen_at)) * 1000 <= $4))
           ORDER BY s.first LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
         UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
         WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token

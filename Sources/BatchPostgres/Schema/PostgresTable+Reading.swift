@@ -141,6 +141,19 @@ extension PostgresTable {
 }
 
 extension PostgresColumn {
+  private static let catalogEntry =
+    "pg_catalog.concat_ws(' ', a.attnum, a.atttypid, a.atttypmod, a.attname)"
+
+  /// Counts the columns of a table that are no longer as they were, and those that are new and stored, given the
+  /// parameters that hold the table's OID, and the numbers and catalog entries of the columns.
+  static func changes(table: Int, numbers: Int, entries: Int) -> String {
+    """
+    SELECT count(*) FILTER (WHERE a.attnum = ANY ($\(numbers)) AND \(catalogEntry) <> ALL ($\(entries))),
+      count(*) FILTER (WHERE a.attnum <> ALL ($\(numbers)) AND a.attgenerated = '')
+    FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = $\(table) AND a.attnum > 0 AND NOT a.attisdropped
+    """
+  }
+
   fileprivate static let sql = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.oid, b.typtype, t.typtype = 'd',
       NOT (a.attnotnull OR t.typnotnull), a.attgenerated <> '', a.attidentity, a.atthasdef,
@@ -148,7 +161,7 @@ extension PostgresColumn {
         SELECT FROM pg_catalog.pg_database AS d
         WHERE d.datname = current_database() AND d.datcollate IN ('C', 'POSIX')
           AND coalesce(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c'),
-      has_column_privilege(a.attrelid, a.attnum, 'UPDATE')
+      has_column_privilege(a.attrelid, a.attnum, 'UPDATE'), a.attnum, \(catalogEntry)
     FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
       JOIN pg_catalog.pg_type AS b ON b.oid = (
         WITH RECURSIVE base (oid, kind, next) AS (
@@ -164,6 +177,8 @@ extension PostgresColumn {
     (0..<rows.count).map { row in
       PostgresColumn(
         name: rows.text(row, 0) ?? "",
+        number: rows.integer(row, 11) ?? 0,
+        catalogEntry: rows.text(row, 12) ?? "",
         type: rows.text(row, 1) ?? "",
         baseType: rows.integer(row, 2).flatMap { UInt32(exactly: $0) } ?? 0,
         baseKind: rows.text(row, 3) ?? "",

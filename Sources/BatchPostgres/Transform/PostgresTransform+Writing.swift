@@ -304,8 +304,15 @@ struct LockingTransform: ChunkChange {
     onFailure policy: FailurePolicy,
     in session: PostgresSession
   ) throws(BatchError) -> WrittenRows {
-    let rows = try transform.read(chunk.rows.keys, .locking, in: session)
-    let now = try chunk.renewed(rows, compute)
+    let locked = try transform.read(chunk.rows.keys, .locking, in: session)
+    // Row security may let the role read rows that it may not lock.
+    let rows =
+      transform.table.hasRowSecurity && locked.count < chunk.count
+      ? try transform.read(chunk.rows.keys, in: session) : locked
+    var now = try chunk.renewed(rows, compute)
+    if rows.count > locked.count {
+      now = now.failing(rowsOtherThan: locked, with: transform.table.rowIsProtected)
+    }
     // A postponement must not wait under a lock: the chunk is repeated later.
     if let postponement = now.postponement { throw postponement }
     return try transform.list(now, method, onFailure: policy, in: session) {

@@ -55,11 +55,12 @@ package struct PostgresTransform: Sendable {
     let role = try session.requireWriting()
     try table.requireOwnTransaction()
     try table.requireRights(setting: writes.map(\.name))
-    let (query, statement) = try sample()
+    try table.requirePolicy(for: .update, in: session)
+    let statement = try sample().statement
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
-      try session.describe(query)
-      try session.describe(statement.sql, statement.values)
+      try reader.requirePlan(in: session)
+      try session.execute("EXPLAIN \(statement.sql)", statement.values)
     }
     return table.notes(for: role)
   }

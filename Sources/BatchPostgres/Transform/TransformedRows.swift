@@ -50,6 +50,18 @@ package struct TransformedRows: Sendable {
     return error
   }
 
+  /// The chunk with a failure of each row that is not among others of the same chunk.
+  func failing(rowsOtherThan others: ReadRows, with error: BatchError) -> TransformedRows {
+    let found = Set(others.numbers)
+    let lost = (0..<rows.count).filter { !found.contains(rows.numbers[$0]) }
+    var computed = computed
+    computed.failures.removeAll { lost.contains($0.row) }
+    computed.failures += lost.map { ($0, error.about(rows.key(of: $0))) }
+    computed.failures.sort { $0.row < $1.row }
+    computed.postponed.removeAll { lost.contains($0.row) }
+    return TransformedRows(rows, computed)
+  }
+
   /// The chunk with its rows as they are now: computes those that have changed or were postponed.
   func renewed(
     _ now: ReadRows,

@@ -9,7 +9,6 @@ import BatchIdentifiers
 /// Rows are read through temporary views with the entities' names, which belong to a connection:
 /// the store does not change. They have the names of the model, dates as ISO 8601, UUIDs as text,
 /// and no rows of other entities.
-/// other entities.
 package struct CoreDataModel: Sendable {
   /// The entities, by number.
   package let entities: [CoreDataEntity]

@@ -3,7 +3,6 @@ extension Attribute {
   ///
   /// See <https://www.sqlite.org/datatype3.html> §3. A column of INTEGER or NUMERIC affinity may
   /// convert a real to an integer, and a text to a number.
-  /// NUMERIC affinity, and a text a number.
   package var keptClasses: StorageClasses { keptClasses(declared: type) }
 
   /// The same for another declared type.
@@ -21,6 +20,16 @@ extension Attribute {
 }
 
 extension Attribute {
+  /// Whether the column stores the values of another column without loss.
+  package func keepsValues(of other: Attribute) -> Bool {
+    let (own, others) = (keptClasses, other.keptClasses)
+    // A column of the same affinity has converted its values already.
+    if own == others || own.isSuperset(of: [.text, .integer, .real]) { return true }
+    if others.contains(.text) { return false }
+    // A whole real becomes an integer; an integer becomes its digits.
+    return others.contains(.real) ? own.contains(.integer) : own.contains(.text)
+  }
+
   /// The stored form of a value; nil if only SQLite can tell.
   ///
   /// See <https://www.sqlite.org/datatype3.html> §3.

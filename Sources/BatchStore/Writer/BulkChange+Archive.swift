@@ -26,16 +26,19 @@ extension BulkChange.Archive {
   ///   - entity: The entity whose rows it receives.
   ///   - isCreated: Whether to create a missing table.
   ///   - schema: The existing entities.
+  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
   ///   - connection: The database.
   /// - Throws: `BatchError` of code `unknownEntity` or `unknownAttribute`, with the statement to
-  ///   run, if the table or one of its columns is missing.
+  ///   run, if the table or one of its columns is missing; `invalidSQL` if rows would not reach the archive.
   package init(
     named name: String,
     for entity: Entity,
     creating isCreated: Bool,
     among schema: Schema,
+    enforcesForeignKeys: Bool,
     in connection: Connection
   ) throws(BatchError) {
+    if enforcesForeignKeys { try entity.requireWholeArchive(in: connection) }
     if let archive = schema.all.first(where: { SQLName.equal($0.name, name) }) {
       try self.init(archive, for: entity)
       return
@@ -96,6 +99,19 @@ extension BulkChange.Archive {
           : "the archive generates its own values for it; name another table"
       )
     }
+    for attribute in stored {
+      guard let own = archive.attribute(named: attribute.name), !own.keepsValues(of: attribute)
+      else { continue }
+      func type(of attribute: Attribute) -> String {
+        attribute.type.isEmpty ? "no type" : attribute.type
+      }
+      throw BatchError(
+        .unknownAttribute,
+        "the archive \"\(archive.name)\" has \(type(of: own)) for \(attribute.name), which could change values of"
+          + " \(type(of: attribute))",
+        remedy: "name an archive whose columns have the types of \"\(entity.name)\""
+      )
+    }
     let unfilled = archive.attributes.filter {
       !$0.hasDefault && !$0.isGenerated
         && entity.attribute(named: $0.name)?.isGenerated ?? true
@@ -108,6 +124,35 @@ extension BulkChange.Archive {
       )
     }
     self.init(entity: archive, columns: stored.map(\.column), creation: nil)
+  }
+}
+
+extension Entity {
+  /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by enforced foreign
+  /// keys: these would not reach the archive as they were.
+  ///
+  /// Triggers may do the same, but nothing predicts them.
+  fileprivate func requireWholeArchive(in connection: Connection) throws(BatchError) {
+    let isReached = try connection.value(
+      """
+      WITH RECURSIVE keys(child, parent, action) AS MATERIALIZED (
+          SELECT lower(s.name), lower(f."table"), f.on_delete
+          FROM sqlite_schema AS s, pragma_foreign_key_list(s.name) AS f WHERE s.type = 'table'),
+        deleted(name) AS (
+          SELECT lower(?1)
+          UNION SELECT child FROM deleted JOIN keys ON parent = name WHERE action = 'CASCADE')
+      SELECT 1 FROM deleted JOIN keys ON parent = name
+      WHERE child = lower(?1) AND action IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+      """,
+      .text(table)
+    )
+    guard isReached != nil else { return }
+    throw BatchError(
+      .invalidSQL,
+      "deleting a row of \"\(name)\" deletes or changes others of it, by a foreign key, before they are archived",
+      remedy:
+        "copy the rows first and delete them without an archive, or let the foreign key do nothing on delete"
+    )
   }
 }
 
@@ -133,7 +178,6 @@ extension Entity {
   /// It leaves out what might refuse an old row: foreign keys, other unique constraints, CHECK and
   /// triggers. The new table is STRICT and WITHOUT ROWID if this one is: in a table that is not
   /// STRICT, a column of type ANY would convert its values.
-  /// that is not STRICT a column of type ANY would convert what it gets.
   fileprivate func creation(
     ofCopy name: String,
     in connection: Connection

@@ -55,6 +55,8 @@ package actor WriterLane {
   /// SQLite's database version when the ledger was last verified.
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
+  /// Watches the table that the run writes, if it is known.
+  private var columns: ColumnWatch?
   /// Records the changes of chunks for undo, if the run wants that.
   package let recorder: ChangeRecorder
   /// Chunks that wait to be written.
@@ -242,7 +244,6 @@ package actor WriterLane {
   ///
   /// This reveals another process on the same run or a restored backup. If no other connection has
   /// committed, there is nothing to check.
-  /// that was restored, shows there. Where nobody else has committed there is nothing to look at.
   private func verifyLedger() throws(BatchError) {
     try connection.refuseIfMoved()
     guard let ledger else { return }
@@ -301,6 +302,9 @@ package actor WriterLane {
   }
 
   // MARK: Chunks
+
+  /// Has each chunk verify that the table is still as the change of its rows expects.
+  package func watchColumns(for change: BulkChange) { columns = ColumnWatch(of: change) }
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///
@@ -428,6 +432,7 @@ package actor WriterLane {
       // The wait for another writer is not a cost of these chunks.
       locked = clock.now
       try verifyLedger()
+      try columns?.verify(in: connection)
       for chunk in chunks where written.isEmpty || group.hasRoom {
         if chunk.isAlone, !written.isEmpty { break }
         isWriting = true

@@ -83,6 +83,28 @@ import Testing
     try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
   }
 
+  @Test func `a role that may not do all that a run does in its tables is refused`() throws {
+    let role = "clerk_\(UInt32.random(in: 0 ... .max))"
+    let job = try SharedJob(rows: 100)
+    try job.batch("run", "job.json")
+    try job.database.run(
+      """
+      CREATE ROLE \(role) LOGIN;
+      GRANT SELECT, UPDATE ON t TO \(role);
+      GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO \(role)
+      """
+    )
+    defer { try? job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    try job.writeJob(["database": ["url": job.url(role: role)]])
+    let refused = try job.batch("run", "job.json")
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("lacks DELETE on _batch_failure in the schema \"public\""))
+    #expect(try job.counts() == ["1 x 100"])
+    try job.database.run("GRANT DELETE ON ALL TABLES IN SCHEMA public TO \(role)")
+    #expect(try job.batch("run", "job.json").status == 0)
+    #expect(try job.counts() == ["2 x 100"])
+  }
+
   @Test func `a column that changes its type ends the run, and another job does not take part`()
     throws
   {
@@ -102,6 +124,97 @@ import Testing
     try job.writeJob()
     #expect(try job.start().wait().status == 0)
     #expect(try job.counts() == ["1 x 30000"])
+  }
+
+  @Test(arguments: ["archive", "delete", "update"])
+  func `a column that is added during a run is not lost`(action: String) throws {
+    let job = try SharedJob(rows: 3_000, "CREATE TABLE old (LIKE t)")
+    let actions: [String: [String: Any]] = [
+      "archive": ["type": "delete", "archive": ["entity": "old"]],
+      "delete": ["type": "delete"], "update": ["type": "update", "set": ["n": "n + 1"]],
+    ]
+    try job.writeJob(
+      ["action": actions[action] ?? [:], "throttle": ["identifiersPerSecond": 1_000]]
+    )
+    let process = try job.start()
+    _ = try process.event("progress")
+    try job.database.run(
+      "ALTER TABLE t ADD COLUMN note text; UPDATE t SET note = 'n' WHERE id > 2900"
+    )
+    let result = process.wait()
+    #expect(result.status == (action == "archive" ? 1 : 0), "\(result.output)")
+    let notes = try job.database.text("SELECT count(*) FROM t WHERE note = 'n'")
+    #expect(notes == (action == "delete" ? "0" : "100"))
+    if action == "archive" {
+      #expect(result.output.contains("has got columns since the run began"))
+    }
+  }
+
+  @Test func `a column that leaves its name to another ends the run`() throws {
+    let job = try SharedJob(rows: 3_000, "ALTER TABLE t ADD COLUMN k int")
+    try job.writeJob(["throttle": ["identifiersPerSecond": 1_000]])
+    let process = try job.start()
+    _ = try process.event("progress")
+    try job.database.run(
+      "BEGIN; ALTER TABLE t RENAME COLUMN n TO was; ALTER TABLE t RENAME COLUMN k TO n; COMMIT"
+    )
+    let result = process.wait()
+    #expect(result.status == 1, "\(result.output)")
+    #expect(result.output.contains("were renamed"), "\(result.output)")
+    #expect(try job.database.text("SELECT count(n) FROM t") == "0")
+  }
+
+  @Test func `a run that is recorded in another schema is not begun again`() throws {
+    let job = try SharedJob(rows: 3_000, adding: ["limits": ["runtime": "1s"]])
+    let role = "r\(job.database.name)"
+    try job.database.run(
+      "CREATE ROLE \(role) LOGIN; GRANT ALL ON t TO \(role); GRANT ALL ON SCHEMA public TO \(role)"
+    )
+    defer { try? job.database.run("DROP OWNED BY \(role) CASCADE; DROP ROLE \(role)") }
+    try job.writeJob([
+      "database": ["url": job.url(role: role)], "throttle": ["identifiersPerSecond": 1_000],
+      "limits": ["runtime": "1s"],
+    ])
+    #expect(try job.batch("run", "job.json").status == 3)
+    try job.database.run("CREATE SCHEMA \(role) AUTHORIZATION \(role)")
+    try job.writeJob(["database": ["url": job.url(role: role)]])
+    let refused = try job.batch("run", "job.json")
+    #expect(refused.status == 2)
+    #expect(refused.errors.contains("recorded in the schema \"public\""), "\(refused.errors)")
+    // Tables that the role cannot read may have one too.
+    try job.database.run(
+      "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM \(role); ALTER TABLE _batch_run OWNER TO postgres; GRANT ALL ON t TO \(role)"
+    )
+    let plan = try job.batch("plan", "job.json")
+    #expect((plan.output + plan.errors).contains("also has tables of runs"), "\(plan)")
+    try job.database.run("DROP SCHEMA \(role); ALTER TABLE _batch_run OWNER TO \(role)")
+    let resumed = try job.batch("run", "job.json")
+    #expect(resumed.status == 0, "\(resumed.errors)")
+    #expect(try job.counts() == ["1 x 3000"])
+  }
+
+  @Test func `the value of a secret parameter is not shown`() throws {
+    let job = try SharedJob(rows: 3, "ALTER TABLE t ADD COLUMN s text UNIQUE")
+    try job.writeJob([
+      "parameters": ["token": ["type": "text", "secret": true] as [String: Any]],
+      "action": ["type": "update", "set": ["s": ":token"]] as [String: Any], "skip": ["limit": 3],
+    ])
+    let result = try job.batch("run", "job.json", "--param", "token=S3cr3tValue")
+    #expect(result.status == 4, "\(result.errors)")
+    let failures = try job.batch("ids", "job.json", "--outcome", "failed", "--reasons")
+    #expect(
+      (failures.output + failures.errors).contains("Key (s)=(***) already exists"),
+      "\(failures)"
+    )
+    let kept = try job.database.text("SELECT string_agg(message, ' ') FROM _batch_failure")
+    #expect(kept?.contains("S3cr3t") == false)
+    try job.writeJob([
+      "parameters": ["token": ["type": "text", "secret": true] as [String: Any]],
+      "action": ["type": "update", "set": ["n": "CAST(:token AS int)"]] as [String: Any],
+    ])
+    let failed = try job.batch("run", "job.json", "--fresh", "--param", "token=S3cr3tValue")
+    #expect(failed.status != 0)
+    #expect(!(failed.output + failed.errors).contains("S3cr3t"), "\(failed.errors)")
   }
 
   @Test func `a table that is dropped ends the run`() throws {

@@ -199,6 +199,118 @@ import Testing
     #expect(try trial.database.text("SELECT sum(n) FROM t") == "9")
   }
 
+  @Test(arguments: [false, true])
+  func `a row that a policy lets the role read but not write fails`(deletes: Bool) async throws {
+    let role = "reader_\(UInt32.random(in: 0 ... .max))"
+    let trial = try await ChangeTrial(
+      """
+      CREATE ROLE \(role) LOGIN;
+      CREATE TABLE t (id int PRIMARY KEY, own bool, n int DEFAULT 0);
+      INSERT INTO t SELECT g, g % 3 = 0 FROM generate_series(0, 19) AS g;
+      ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY see ON t FOR SELECT USING (true);
+      GRANT SELECT, UPDATE, DELETE ON t TO \(role)
+      """,
+      role: role
+    )
+    defer { try? trial.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    let change = try deletes ? trial.delete() : trial.update(["n": "n + 1"])
+    let none = #expect(throws: BatchError.self) { try change.check(in: trial.session) }
+    #expect(none?.code == .accessDenied)
+    #expect(
+      none?.message.contains("no policy lets the role \(deletes ? "delete" : "update") rows")
+        == true
+    )
+    try trial.database.run(
+      "CREATE POLICY change ON t FOR \(deletes ? "DELETE" : "UPDATE") TO \(role) USING (own)"
+    )
+    _ = try change.check(in: trial.session)
+    let refusal = #expect(throws: BatchError.self) { try trial.write(change) }
+    #expect(refusal?.code == .accessDenied)
+    let written = try trial.write(change, onFailure: .skip(upTo: 20))
+    #expect(written.failures.map(\.number) == (0..<20).filter { $0 % 3 != 0 })
+    #expect(written.succeeded == 7)
+    #expect(written.passedOver.counts.total == 0)
+    let changed = deletes ? "20 - count(*)" : "sum(n)"
+    #expect(try trial.database.text("SELECT \(changed) FROM t") == "7")
+  }
+
+  @Test func `rights to the columns of an expression are checked before the first chunk`()
+    async throws
+  {
+    let role = "writer_\(UInt32.random(in: 0 ... .max))"
+    let trial = try await ChangeTrial(
+      """
+      CREATE ROLE \(role) LOGIN;
+      CREATE TABLE t (id int PRIMARY KEY, secret text, n int);
+      GRANT SELECT (id, n), UPDATE ON t TO \(role)
+      """,
+      role: role
+    )
+    defer { try? trial.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    _ = try trial.update(["n": "n + 1"]).check(in: trial.session)
+    let change = try trial.update(["n": "length(secret)"])
+    let refusal = #expect(throws: BatchError.self) { try change.check(in: trial.session) }
+    #expect(refusal?.code == .accessDenied)
+  }
+
+  @Test func `an archive that could miss rows or change values is refused`() async throws {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, price numeric(12,4), at timestamptz(3), f float8, c varchar(9));
+      CREATE TABLE tree (id int PRIMARY KEY, parent int REFERENCES tree ON DELETE CASCADE);
+      CREATE TABLE nulls (id int PRIMARY KEY, parent int REFERENCES nulls ON DELETE SET NULL);
+      CREATE TABLE a (id int PRIMARY KEY, b int);
+      CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES a ON DELETE CASCADE);
+      ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b ON DELETE CASCADE;
+      CREATE TABLE chain (id int PRIMARY KEY, parent int REFERENCES chain ON DELETE RESTRICT);
+      CREATE TABLE heir () INHERITS (t);
+      CREATE TABLE wide (id bigint, price numeric, at timestamptz, f float8, c text);
+      CREATE TABLE same (LIKE t);
+      CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
+      CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)
+      """
+    )
+    for name in ["tree", "nulls", "a", "chain"] {
+      let other = try await ChangeTrial.again(trial, name)
+      try trial.database.run("CREATE TABLE \(name)_old (LIKE \(name))")
+      if name == "chain" {
+        _ = try other.delete(archive: "\(name)_old").check(in: other.session)
+        continue
+      }
+      let refusal = #expect(throws: BatchError.self) {
+        try other.delete(archive: "\(name)_old").check(in: other.session)
+      }
+      #expect(refusal?.message.contains("before they are archived") == true, "\(name)")
+      _ = try other.delete().check(in: other.session)
+      #expect(throws: BatchError.self) {
+        try NewArchive(ifMissing: "new", for: other.table, in: other.session)
+      }
+    }
+    for (table, archive) in [("t", "heir"), ("p", "p1")] {
+      let other = try await ChangeTrial.again(trial, table)
+      let refusal = #expect(throws: BatchError.self) {
+        try other.delete(archive: archive).check(in: other.session)
+      }
+      #expect(refusal?.message.contains("its rows are rows of it") == true)
+    }
+    for name in ["wide", "same"] { _ = try trial.delete(archive: name).check(in: trial.session) }
+    let types = [
+      ("price", "integer"), ("price", "numeric(12,2)"), ("at", "date"), ("at", "timestamp"),
+      ("f", "real"), ("c", "\"char\""), ("id", "smallint"),
+    ]
+    for (index, (column, type)) in types.enumerated() {
+      try trial.database.run(
+        """
+        CREATE TABLE lossy\(index) (LIKE t);
+        ALTER TABLE lossy\(index) DROP COLUMN \(column), ADD COLUMN \(column) \(type)
+        """
+      )
+      let refusal = #expect(throws: BatchError.self) { try trial.delete(archive: "lossy\(index)") }
+      #expect(refusal?.message.contains("could change values") == true, "\(column) \(type)")
+    }
+  }
+
   @Test func `what no transaction of ours reaches is refused`() async throws {
     let trial = try await ChangeTrial(
       """

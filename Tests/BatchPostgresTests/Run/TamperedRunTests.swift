@@ -73,6 +73,22 @@ import Testing
     }
   }
 
+  @Test func `a run that somebody declares done does not count as done`() async throws {
+    let trial = try await RunTrial(20, spansOf: 10)
+    let a = try trial.host()
+    try a.commit(0..<5, under: a.lease().lease)
+    try trial.database.run("UPDATE _batch_span SET done = true")
+    expectRefusal { _ = try trial.tables.finish(trial.run, in: a.session) }
+    try trial.database.run("UPDATE _batch_span SET succeeded = 10")
+    #expect(try trial.tables.finish(trial.run, in: a.session))
+    // With the ledger's row, more than all are done.
+    expectRefusal { _ = try trial.tables.standing(ofRun: trial.run, in: a.session) }
+    try trial.database.run(
+      "UPDATE _batch_span SET done = false; UPDATE _batch_run SET state = 'finished'"
+    )
+    expectRefusal { _ = try trial.tables.standing(ofRun: trial.run, in: a.session) }
+  }
+
   @Test func `what is counted is what is entered, and is gone with the span`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.host())

@@ -385,6 +385,42 @@ import Testing
     #expect(try trial.texts("n", orderBy: "id") == ["0", "0", "10", "0", "0"])
   }
 
+  @Test func `a row that a policy lets the role read but not set fails`() async throws {
+    let role = "reader_\(UInt32.random(in: 0 ... .max))"
+    let trial = try await ChangeTrial(
+      """
+      CREATE ROLE \(role) LOGIN;
+      CREATE TABLE t (id int PRIMARY KEY, own bool, n int DEFAULT 0);
+      INSERT INTO t SELECT g, g % 3 = 0 FROM generate_series(0, 19) AS g;
+      ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+      CREATE POLICY see ON t FOR SELECT USING (true);
+      GRANT SELECT, UPDATE ON t TO \(role)
+      """,
+      role: role
+    )
+    defer { try? trial.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    let transform = try trial.transform(["n"], ["n"])
+    let none = #expect(throws: BatchError.self) { try transform.check(in: trial.session) }
+    #expect(none?.code == .accessDenied)
+    try trial.database.run("CREATE POLICY change ON t FOR UPDATE TO \(role) USING (own)")
+    _ = try transform.check(in: trial.session)
+    let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.addOne)
+    // As rows that others have changed: only a lock finds out.
+    let stale = #expect(throws: BatchError.self) {
+      try Self.write(trial, transform, chunk, .counting)
+    }
+    #expect(stale?.isAboutStaleRows == true)
+    let locking = LockingTransform(transform: transform, compute: Self.addOne)
+    let written = try trial.session.transaction(TransactionOptions(searchPath: trial.path)) {
+      () throws(BatchError) in
+      try locking.list(chunk, .listing, onFailure: .skip(upTo: 20), in: trial.session)
+    }
+    #expect(written.failures.map(\.number) == (0..<20).filter { $0 % 3 != 0 })
+    #expect(written.succeeded == 7)
+    #expect(written.passedOver.counts.total == 0)
+    #expect(try trial.database.text("SELECT sum(n) FROM t") == "7")
+  }
+
   @Test func `what cannot be set is refused before the first chunk`() async throws {
     let trial = try await ChangeTrial(
       """

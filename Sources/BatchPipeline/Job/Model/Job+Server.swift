@@ -133,6 +133,12 @@ extension Job {
   /// Settings without a meaning on PostgreSQL, or not supported there yet.
   func serverProblems() -> [JobProblem] {
     guard let server = database.server else {
+      // A path has lost one of the slashes.
+      if ["postgres:/", "postgresql:/"].contains(where: database.path.string.contains) {
+        return [
+          JobProblem(.database, "this is a URL, not a path", remedy: "write url instead of path")
+        ]
+      }
       if case .export(let export) = action, export.isInParts {
         return [
           JobProblem(
@@ -183,6 +189,10 @@ extension Job {
     case .service(let name):
       if name.isEmpty {
         problems.append(JobProblem(server.path, "is empty", remedy: "name a service"))
+      } else if name.contains("://") {
+        problems.append(
+          JobProblem(server.path, "is a URL, not a service", remedy: "write url instead of service")
+        )
       }
     }
     problems += RunPolicy.problems(of: database.lease, "database", "lease").map {
@@ -192,7 +202,7 @@ extension Job {
       problems.append(
         JobProblem(
           JobPath("database", "lease"),
-          "is too short: a process must be heard of several times in it",
+          "is too short for several heartbeats",
           remedy: "choose 1s or more"
         )
       )

@@ -36,8 +36,8 @@ public struct ParameterValues: Hashable, Sendable {
 
   /// Binds texts of a command line, each of the form `name=value`.
   ///
-  /// - arguments: The `--param` arguments, each name at most once.
-  ///   - arguments: What was given with `--param`, each name at most once.
+  /// - Parameters:
+  ///   - arguments: The `--param` arguments, each name at most once.
   ///   - declarations: The parameters of the job.
   ///   - runStartedAt: The time when the run first started, in ISO 8601 and UTC.
   ///   - runID: The identifier of the run.

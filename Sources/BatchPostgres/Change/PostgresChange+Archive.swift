@@ -1,0 +1,102 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+extension PostgresChange {
+  /// The table to which deleted rows are copied.
+  package struct Archive: Sendable {
+    package let table: PostgresTable
+    /// The columns that are copied; they have the same names in both tables.
+    let columns: [String]
+
+    /// The archive table of this name; inside the caller's transaction.
+    ///
+    /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if there is none.
+    package static func table(
+      named name: String,
+      for source: PostgresTable,
+      in session: PostgresSession
+    ) throws(BatchError) -> PostgresTable {
+      do {
+        return try PostgresTable(named: name, in: session)
+      } catch {
+        guard error.code == .unknownEntity, let written = try? WrittenName(name) else {
+          throw error
+        }
+        let sql =
+          written.schema.map { PostgresName.qualified($0.exact, written.table.exact) }
+          ?? PostgresName.quoted(written.table.exact)
+        let meant = error.remedy.flatMap { $0.hasPrefix("did you mean") ? "\($0) Or " : nil } ?? ""
+        throw BatchError(
+          .unknownEntity,
+          "there is no table \(name.quotedForMessage) for the archive",
+          remedy: "\(meant)run CREATE TABLE \(sql) (LIKE \(source.sql))"
+        ).about(.entity(name))
+      }
+    }
+
+    /// An archive with a column for each stored column of the source.
+    ///
+    /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is missing or could
+    ///   change its values.
+    package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {
+      self.table = table
+      var columns: [String] = []
+      for column in source.columns {
+        guard let own = table.columns.first(where: { $0.name == column.name }) else {
+          if column.isGenerated { continue }
+          let name = PostgresName.quoted(column.name)
+          throw BatchError(
+            .unknownAttribute,
+            "the archive \(table.title.quotedForMessage) has no column \(column.name.quotedForMessage)",
+            remedy: "run ALTER TABLE \(table.sql) ADD COLUMN \(name) \(column.type)"
+          ).about(.entity(table.name))
+        }
+        // The archive computes this column itself.
+        if own.isGenerated { continue }
+        guard own.keepsValues(of: column) else {
+          let name = PostgresName.quoted(column.name)
+          throw BatchError(
+            .unknownAttribute,
+            "the archive \(table.title.quotedForMessage) has \(own.type) for \(column.name.quotedForMessage),"
+              + " which could change values of \(column.type)",
+            remedy: "run ALTER TABLE \(table.sql) ALTER COLUMN \(name) TYPE \(column.type)"
+          ).about(.entity(table.name))
+        }
+        columns.append(column.name)
+      }
+      self.columns = columns
+    }
+  }
+}
+
+extension PostgresChange.Archive {
+  /// The statement that deletes rows, inserts them into the archive, and returns the counts or numbers.
+  func sql(deleting deletion: String, selecting selection: String) -> String {
+    let names = PostgresName.list(columns)
+    // An identity column keeps its values in the archive.
+    return """
+      WITH gone AS (\(deletion)), kept AS (INSERT INTO \(table.sql) (\(names)) OVERRIDING SYSTEM VALUE \
+      SELECT \(names) FROM gone RETURNING 1) \(selection)
+      """
+  }
+}
+
+extension PostgresColumn {
+  /// Whether the column stores each value of another column unchanged, or refuses it.
+  ///
+  /// An assignment rounds numbers, and cuts times, to the type of the column without an error.
+  fileprivate func keepsValues(of other: PostgresColumn) -> Bool {
+    // Without a length or a scale in parentheses, a type has room for each value.
+    if type == other.type || baseType == other.baseType && !type.contains("(") { return true }
+    // Texts are too long, or fit.
+    let texts = ["text", "character varying"]
+    if type == "text" || type == "character varying" { return true }
+    if type.hasPrefix(texts[1]), texts.contains(where: other.type.hasPrefix) { return true }
+    let numbers = ["smallint", "integer", "bigint", "numeric"]
+    if let own = numbers.firstIndex(of: type), let place = numbers.firstIndex(of: other.type) {
+      return place < own
+    }
+    return type == "double precision" && other.type == "real"
+  }
+}
+#endif
