@@ -89,9 +89,18 @@ public struct BatchProgram: Sendable {
   ///
   /// - Returns: Whether the signal was sent.
   public func send(_ signal: Int32, afterSeconds seconds: Double) -> Bool {
-    guard ended.wait(timeout: .now() + seconds) == .timedOut else { return false }
+    guard !ends(withinSeconds: seconds) else { return false }
     send(signal)
     return true
+  }
+
+  /// Waits some seconds for the program's end, which it may notice only once; ``wait()`` must follow then.
+  ///
+  /// The program must not write more than the pipes hold, since nobody reads them meanwhile.
+  ///
+  /// - Returns: Whether the program has ended.
+  public func ends(withinSeconds seconds: Double) -> Bool {
+    ended.wait(timeout: .now() + seconds) == .success
   }
 
   /// Waits for the end, reading what the program writes.

@@ -32,9 +32,10 @@ package final class TestCluster: Sendable {
   ///
   /// - Parameters:
   ///   - configuration: Further settings of the server.
+  ///   - access: Further lines of `pg_hba.conf`.
   ///   - standby: Settings of a standby; none is started without.
   /// - Throws: What keeps the servers from starting.
-  package init(configuration: String = "", standby: String? = nil) throws {
+  package init(configuration: String = "", access: String = "", standby: String? = nil) throws {
     let script = """
       trap '' INT TERM HUP
       bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
@@ -71,6 +72,7 @@ package final class TestCluster: Sendable {
       local all all trust
       local replication all trust
       host all all 127.0.0.1/32 scram-sha-256
+      \(access)
       CONF
       # Until a port is free.
       for attempt in 1 2 3 4 5 6 7 8; do

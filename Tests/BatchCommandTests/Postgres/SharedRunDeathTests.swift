@@ -112,36 +112,5 @@ import Testing
     #expect(try job.start().wait().status == 0)
     #expect(try job.counts() == ["2 x 500"])
   }
-
-  /// Random kills of three processes; Scripts/kill-postgres requests hundreds.
-  @Test func `killed processes change each row exactly once`() throws {
-    let environment = ProcessInfo.processInfo.environment
-    let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
-    var generator = SeededGenerator(seed: seed)
-    let job = try SharedJob(rows: 60_000)
-    try job.writeJob(["database": ["url": job.url(), "lease": "1s"]])
-    var (kills, rounds) = (0, 0)
-    while kills < KillLoop.kills {
-      rounds += 1
-      // A late process finds the work done and begins no other run.
-      let command = ["run", "job.json", "--quiet", "--run-id", "round \(rounds)"]
-      func start() throws -> BatchProgram { try BatchProgram(command, in: job.directory) }
-      var processes = [try start(), try start(), try start()]
-      while !processes.isEmpty {
-        let place = Int.random(in: 0..<processes.count, using: &generator)
-        let wait = Double.random(in: 0...0.4, using: &generator)
-        if kills < KillLoop.kills, processes[place].send(SIGKILL, afterSeconds: wait) {
-          kills += 1
-          _ = processes[place].wait()
-          processes[place] = try start()
-        } else {
-          let result = processes.remove(at: place).wait()
-          #expect(result.status == 0, "seed \(seed): \(result.errors)")
-        }
-      }
-      #expect(try job.counts() == ["\(rounds) x 60000"], "seed \(seed), round \(rounds)")
-    }
-    print("kill-loop postgres: \(kills) kills in \(rounds) runs of 60,000 rows, seed \(seed)")
-  }
 }
 #endif

@@ -1,0 +1,184 @@
+#if PostgreSQL
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Four hosts share runs while their processes, connections, networks and the server fail at random.
+@Suite(.timeLimit(.minutes(FaultyHosts.faults >= 100 ? 60 : 5))) struct SharedRunFaultTests {
+  /// Scripts/kill-postgres requests hundreds of faults, and hosts with networks of their own.
+  @Test func `each row is changed exactly once, whatever fails`() throws {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
+    var hosts = try FaultyHosts(rows: 60_000, seed: seed)
+    var round = 0
+    while hosts.count < FaultyHosts.faults {
+      round += 1
+      try hosts.run(round: round)
+      #expect(try hosts.job.counts() == ["\(round) x 60000"], "seed \(seed), round \(round)")
+    }
+    let kinds = hosts.counts.sorted { $0.key.rawValue < $1.key.rawValue }
+      .map { "\($0.value) x \($0.key)" }.joined(separator: ", ")
+    print(
+      "kill-postgres: \(hosts.count) faults (\(kinds)) in \(round) runs of 60,000 rows on four hosts,"
+        + " \(hosts.failureCount) of whose processes gave up and were started again, seed \(seed)"
+    )
+  }
+}
+
+/// Four processes that run the same job, each on a host of its own, and what happens to them.
+private struct FaultyHosts {
+  enum Fault: String, CaseIterable {
+    /// SIGKILL.
+    case kill
+    /// SIGSTOP, often for longer than the lease, then SIGCONT.
+    case stop
+    /// The server ends one of the sessions.
+    case terminate
+    /// The server crashes and is started again.
+    case crash
+    /// The host's network loses all packets for a while, often for longer than the lease.
+    case partition
+  }
+
+  /// A machine.
+  private struct Host {
+    /// Its network namespace and its address of the server; nil to use the server's socket.
+    let network: (namespace: String, server: String)?
+    var program: BatchProgram
+    /// When the process or the network works again; nil if it does.
+    var heals: (at: ContinuousClock.Instant, fault: Fault)?
+  }
+
+  /// How many faults are wanted.
+  static let faults = ProcessInfo.processInfo.environment["BATCH_KILLS"].flatMap(Int.init) ?? 15
+
+  let job: SharedJob
+  private(set) var counts: [Fault: Int] = [:]
+  /// How many processes ended with a failure.
+  private(set) var failureCount = 0
+  private var generator: SeededGenerator
+  private let cluster: TestCluster
+  /// `NAMESPACE=ADDRESS OF THE SERVER` of each host; none to have no partitions.
+  private let networks: [(namespace: String, server: String)]
+
+  var count: Int { counts.values.reduce(0, +) }
+
+  init(rows: Int, seed: UInt64) throws {
+    networks = (ProcessInfo.processInfo.environment["BATCH_HOSTS"] ?? "").split(separator: " ")
+      .map { $0.split(separator: "=") }.map { (String($0[0]), String($0[1])) }
+    cluster = try TestCluster(
+      configuration: "listen_addresses = '*'\nsynchronous_commit = on",
+      access: "host all all 10.0.0.0/8 trust"
+    )
+    job = try SharedJob(rows: rows, in: cluster)
+    try job.writeJob(
+      ["database": ["url": "postgres://postgres@/\(job.database.name)", "lease": "1s"]]
+    )
+    generator = SeededGenerator(seed: seed)
+  }
+
+  /// Runs the job to its end on all hosts.
+  mutating func run(round: Int) throws {
+    // What a chunk or a lease relies on must not depend on the defaults of a database.
+    let isolation = round.isMultiple(of: 2) ? "serializable" : "read committed"
+    try job.database.run(
+      "ALTER DATABASE \(job.database.name) SET default_transaction_isolation = '\(isolation)'"
+    )
+    var hosts = try (0..<4).map { number in
+      let network = networks.isEmpty ? nil : networks[number % networks.count]
+      return Host(network: network, program: try start(round, on: network))
+    }
+    while !hosts.isEmpty {
+      let isOver = count >= Self.faults
+      for place in hosts.indices {
+        guard let heals = hosts[place].heals, isOver || heals.at <= .now else { continue }
+        try heal(hosts[place], heals.fault)
+        hosts[place].heals = nil
+      }
+      let place = Int.random(in: hosts.indices, using: &generator)
+      let wait = isOver ? 0.1 : Double.random(in: 0...0.4, using: &generator)
+      guard hosts[place].program.ends(withinSeconds: wait) else {
+        if !isOver, hosts[place].heals == nil { try inject(round, into: &hosts[place]) }
+        continue
+      }
+      let result = hosts[place].program.wait()
+      if let heals = hosts[place].heals { try heal(hosts[place], heals.fault) }
+      if result.status == 0 {
+        hosts.remove(at: place)
+      } else {
+        // A process gives up when it cannot reach the server for the time of a lease.
+        #expect(result.status == 1 && result.errors.contains("postgres"), "\(result.errors)")
+        failureCount += 1
+        hosts[place].heals = nil
+        hosts[place].program = try start(round, on: hosts[place].network)
+      }
+    }
+  }
+
+  /// Starts a process; if it comes late, it finds the work done and begins no other run.
+  private func start(
+    _ round: Int,
+    on network: (namespace: String, server: String)?
+  ) throws -> BatchProgram {
+    let command = ["run", "job.json", "--quiet", "--run-id", "round \(round)"]
+    let server = ["PGHOST": network?.server ?? cluster.folder, "PGPORT": "\(cluster.port)"]
+    guard let network else {
+      return try BatchProgram(command, in: job.directory, environment: server)
+    }
+    return try BatchProgram(
+      ["netns", "exec", network.namespace, BatchProgram.path] + command,
+      of: "/usr/sbin/ip",
+      in: job.directory,
+      environment: server
+    )
+  }
+
+  private mutating func inject(_ round: Int, into host: inout Host) throws {
+    // A crash affects all hosts and takes as long as a run.
+    let faults: [Fault] =
+      [.kill, .kill, .kill, .kill, .stop, .stop, .terminate, .terminate, .crash]
+      + (host.network == nil ? [] : [.partition, .partition, .partition])
+    let fault = faults[Int.random(in: faults.indices, using: &generator)]
+    counts[fault, default: 0] += 1
+    let duration = Duration.milliseconds(Int.random(in: 100...3000, using: &generator))
+    switch fault {
+    case .kill:
+      host.program.send(SIGKILL)
+      _ = host.program.wait()
+      host.program = try start(round, on: host.network)
+    case .stop:
+      host.program.send(SIGSTOP)
+      host.heals = (.now + duration, fault)
+    case .terminate:
+      try job.database.run(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name LIKE 'batch%' ORDER BY random() LIMIT 1
+        """
+      )
+    case .crash: try cluster.crash()
+    case .partition:
+      try setNetwork(of: host, to: "down")
+      host.heals = (.now + duration, fault)
+    }
+  }
+
+  private func heal(_ host: Host, _ fault: Fault) throws {
+    if fault == .stop {
+      host.program.send(SIGCONT)
+    } else {
+      try setNetwork(of: host, to: "up")
+    }
+  }
+
+  private func setNetwork(of host: Host, to state: String) throws {
+    guard let network = host.network else { return }
+    let link = try Process.run(
+      URL(fileURLWithPath: "/usr/sbin/ip"),
+      arguments: ["-n", network.namespace, "link", "set", "eth0", state]
+    )
+    link.waitUntilExit()
+    try #require(link.terminationStatus == 0)
+  }
+}
+#endif
