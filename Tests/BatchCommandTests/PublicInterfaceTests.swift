@@ -95,12 +95,15 @@ import Testing
     return symbols
   }
 
+  private static func list(_ names: some Sequence<String>) -> String {
+    names.sorted().map { "`\($0)`" }.joined(separator: ", ")
+  }
+
   @Test func `the page of the public interface lists all of it`() throws {
     var text = """
       # The public interface
 
-      Every public type with its members, a module at a time, as the sources declare them; their comments say what they do. The tests
-      write this page.
+      Every public type with its members. Comments in the sources say what they do. The tests write this page.
 
       """
     for (module, what) in Self.modules {
@@ -113,10 +116,11 @@ import Testing
         let owner = isType ? [symbol.type, symbol.name].filter { !$0.isEmpty } : [symbol.type]
         members[owner.joined(separator: "."), default: []].formUnion(isType ? [] : [symbol.name])
       }
-      for (type, names) in members.sorted(by: { $0.key < $1.key }) {
-        let list = names.sorted().map { "`\($0)`" }.joined(separator: ", ")
-        text += "- **`\(type.isEmpty ? "functions" : type)`**\(list.isEmpty ? "" : ": \(list)")\n"
+      for (type, names) in members.sorted(by: { $0.key < $1.key }) where !names.isEmpty {
+        text += "- **`\(type.isEmpty ? "functions" : type)`**: \(Self.list(names))\n"
       }
+      let empty = members.filter { $0.value.isEmpty }.keys
+      if !empty.isEmpty { text += "- without members: \(Self.list(empty))\n" }
     }
     if ProcessInfo.processInfo.environment["BATCH_WRITE_PAGES"] != nil {
       try text.write(

@@ -70,15 +70,15 @@ import Testing
     (205...205, "Core Data's SQL debug log"),
   ]
 
-  /// The number, the sentence and the file of every conformance test.
-  private func items() throws -> [(number: Int, sentence: String, file: String)] {
+  /// The number and the sentence of every conformance test.
+  private func items() throws -> [(number: Int, sentence: String)] {
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    var items: [(number: Int, sentence: String, file: String)] = []
+    var items: [(number: Int, sentence: String)] = []
     for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
     where name.hasSuffix("Tests.swift") {
       let text = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)
       for match in text.matches(of: /func\s+`C(\d+) ([^`]+)`/) {
-        items.append((try #require(Int(match.1)), String(match.2), name))
+        items.append((try #require(Int(match.1)), String(match.2)))
       }
     }
     return items.sorted { ($0.number, $0.sentence) < ($1.number, $1.sentence) }
@@ -88,21 +88,21 @@ import Testing
     var page = """
       # Conformance
 
-      What Core Data and SwiftData promise of identifiers, contexts and fetches, and which test holds this library to it.
-      Each sentence is the name of a test in `Tests/BatchModelsTests/Conformance`, so all of them pass wherever the tests
-      do. The numbers are those of our checklist; those that are missing need Core Data to write its own stores.
+      What Core Data and SwiftData promise of identifiers, contexts and fetches, by where each promise comes from. Each
+      sentence is the name of a test in `Tests/BatchModelsTests/Conformance`, with its number in our checklist; missing
+      numbers need Core Data to write its own stores.
 
-      This page is made of the tests: `BATCH_WRITE_PAGES=1 swift test --filter ConformancePageTests`.
-
-      | | sentence | where the behaviour comes from | test |
-      | --- | --- | --- | --- |
+      The tests write this page: `BATCH_WRITE_PAGES=1 swift test --filter ConformancePageTests`.
 
       """
+    var section: String?
     for item in try items() {
       let source = try #require(Self.sources.first { $0.0.contains(item.number) }?.1)
-      let sentence = item.sentence.replacing("|", with: "\\|")
-      let file = item.file.replacing("Tests.swift", with: "")
-      page += "| C\(item.number) | \(sentence) | \(source) | \(file) |\n"
+      if source != section {
+        page += "\n**\(source)**\n\n"
+        section = source
+      }
+      page += "- C\(item.number) \(item.sentence)\n"
     }
     return page
   }
