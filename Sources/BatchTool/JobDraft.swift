@@ -1,7 +1,14 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore
 import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 
 /// A job that `batch new` writes.
 struct JobDraft {
@@ -71,8 +78,7 @@ struct JobDraft {
     }
     return """
       {
-        "$schema": "job.schema.json",
-        "version": 1,
+        \(Self.schemaMember)"version": 1,
         "name": \(Self.json(name)),
         "database": { "path": \(Self.json(path(database))) },
         "source": { \(Self.members(source)) },
@@ -81,6 +87,22 @@ struct JobDraft {
 
       """
   }
+
+  /// The member that names the schema for editors, where `Scripts/install` has put it beside the program.
+  ///
+  /// A job without an installed schema names none: an editor would report one that it does not find.
+  private static let schemaMember: String = {
+    #if canImport(Darwin)
+    let program = Bundle.main.executablePath.map { FilePath($0) }
+    #else
+    let program: FilePath? = "/proc/self/exe"
+    #endif
+    guard
+      let folder = program.flatMap(FileSystem.resolve)?.removingLastComponent(),
+      let schema = FileSystem.resolve(folder.appending("../share/batch/job.schema.json"))
+    else { return "" }
+    return "\"$schema\": \(json(URL(filePath: schema.string).absoluteString)),\n  "
+  }()
 
   /// Whether a job over all rows has to say so.
   private var writes: Bool { action.kind != .export }

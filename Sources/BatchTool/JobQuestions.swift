@@ -317,7 +317,7 @@ final class JobQuestions {
   {
     let names = entity.attributes.map(\.name).joined(separator: ", ")
     while true {
-      let answer = try await editor.line("\(prompt), separated by commas") { _ in names }
+      let answer = try await editor.line("\(prompt), separated by commas", note: names)
       let columns = answer.split(separator: ",").map(\.trimmingSpaces)
       if columns.isEmpty {
         Terminal.say("  name at least one of \(names)")

@@ -66,24 +66,26 @@ final class LineEditor {
   /// - Parameters:
   ///   - prompt: What is asked.
   ///   - standard: What an empty line stands for; shown in brackets.
-  ///   - meaning: Says what a line means, or what is wrong with it, for the line below.
+  ///   - note: What the line below shows from the start.
+  ///   - meaning: Says what a line means, or what is wrong with it, for the line below; nil to leave the note there.
   /// - Returns: The line without the spaces around it.
   /// - Throws: `BatchError` of code `interrupted` after Ctrl-C, and Ctrl-D at an empty line.
   func line(
     _ prompt: String,
     standard: String = "",
-    meaning: (String) async -> String = { _ in "" }
+    note: String = "",
+    meaning: ((String) async -> String)? = nil
   ) async throws(BatchError) -> String {
     let prompt = prompt + (standard.isEmpty ? "" : " [\(standard)]") + ": "
     var text: [Character] = []
     var cursor = 0
-    var hint = ""
-    var isHintDue = true
+    var hint = note
+    var isHintDue = meaning != nil
     enterRawMode()
     defer { leaveRawMode() }
     while true {
       show(prompt, text, cursor, hint)
-      if isHintDue, !isInputWaiting(for: Self.pause) {
+      if isHintDue, let meaning, !isInputWaiting(for: Self.pause) {
         hint = await meaning(String(text).trimmingSpaces)
         isHintDue = false
         continue
@@ -113,8 +115,11 @@ final class LineEditor {
         return line.isEmpty ? standard : line
       case .backspace, .delete, .none: break
       }
-      // What was found out is of another line now.
-      if text != before { isHintDue = true }
+      if meaning != nil, text != before {
+        // What was found out is of another line now.
+        hint = "…"
+        isHintDue = true
+      }
     }
   }
 

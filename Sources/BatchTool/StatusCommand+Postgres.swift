@@ -41,7 +41,7 @@ extension StatusCommand {
       var words = [
         host.isAlive ? Format.count(host.spans, "span") : "gone",
         host.identifiersPerSecond.map { "\(Int($0).grouped)/s" },
-        "last seen \(Format.seconds(host.lastSeenSecondsAgo)) ago",
+        "last heartbeat \(Format.seconds(host.lastSeenSecondsAgo)) ago",
       ].compactMap(\.self)
       if let hold = host.hold { words.append("held: \(hold)") }
       facts.append(

@@ -87,7 +87,7 @@ enum SummaryText {
     if let end = summary.endedAt {
       facts.append(("ended", end))
     } else if let last = summary.lastSeenAt {
-      facts.append(("last sign of life", last))
+      facts.append(("last heartbeat", last))
     }
     if let seconds = summary.processSeconds, summary.elapsedSeconds - seconds > 0.001 {
       facts.append(

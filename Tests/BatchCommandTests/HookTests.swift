@@ -135,7 +135,7 @@ import Testing
     #expect(try JSONOutput.object(status)["wasKilled"] as? Bool == true)
     #expect(try JSONOutput.object(status)["endedAt"] is NSNull)
     let text = try BatchProgram.run("status", "job.json", in: directory).output
-    #expect(text.contains("job: killed, resumable, ") && text.contains("  last sign of life: 20"))
+    #expect(text.contains("job: killed, resumable, ") && text.contains("  last heartbeat: 20"))
     let cancelled = try startHeld()
     #expect(try BatchProgram.run("cancel", "job.json", in: directory).status == 0)
     #expect(cancelled.wait().status == 3)

@@ -19,11 +19,10 @@ import Testing
     )
   }
 
-  /// Writes a job to standard output, and checks that it names the schema and is valid.
+  /// Writes a job to standard output, and checks that it is valid.
   private func make(_ arguments: String...) throws -> String {
     let result = try BatchProgram(["new"] + arguments, in: directory).wait()
     #expect(result.status == 0, "\(arguments): \(result.errors)")
-    #expect(try JSONOutput.object(result.output)["$schema"] as? String == "job.schema.json")
     try directory.write(result.output, to: "job.json")
     let check = try BatchProgram.run("validate", "job.json", in: directory)
     #expect(check.status == 0, "\(arguments): \(check.errors)")
@@ -158,6 +157,28 @@ import Testing
     #expect(source.contains(#"await BatchTool(handlers: ["items": handler]).run()"#))
   }
 
+  @Test func `an installed program names its schema, and another none`() throws {
+    #expect(try !make("delete", "test.db", "numbers", "--everything").contains("$schema"))
+    for folder in ["bin", "share/batch"] {
+      try FileManager.default.createDirectory(
+        atPath: directory.file("my prefix/\(folder)"),
+        withIntermediateDirectories: true
+      )
+    }
+    let program = directory.file("my prefix/bin/batch")
+    try FileManager.default.copyItem(atPath: BatchProgram.path, toPath: program)
+    let schema = try Repository.text("Documentation/job.schema.json")
+    try directory.write(schema, to: "my prefix/share/batch/job.schema.json")
+    let arguments = ["new", "delete", "test.db", "numbers", "--everything"]
+    let result = try BatchProgram(arguments, of: program, in: directory).wait()
+    let named = try #require(JSONOutput.object(result.output)["$schema"] as? String)
+    let url = try #require(URL(string: named))
+    #expect(url.isFileURL && named.contains("my%20prefix"))
+    #expect(try String(contentsOf: url, encoding: .utf8) == schema)
+    try directory.write(result.output, to: "job.json")
+    #expect(try BatchProgram.run("validate", "job.json", in: directory).status == 0)
+  }
+
   @Test func `it replaces no file`() throws {
     try directory.write("mine", to: "job.json")
     let arguments = [
@@ -255,6 +276,12 @@ import Testing
     #expect(terminal.shows("is not closed"))
     terminal.type("\u{15}id <= 500")
     #expect(terminal.shows("500 rows, of 2,500 rows"))
+    // The count of another condition is not shown below a new one.
+    terminal.type("1")
+    #expect(terminal.shown(before: "all): id <= 5001")?.contains("rows, of") == false)
+    #expect(terminal.shown(before: "2,500 rows, of 2,500 rows")?.contains("rows, of") == false)
+    terminal.type("\u{7f}")
+    #expect(terminal.shows(" 500 rows, of 2,500 rows"))
     terminal.type("\r")
     #expect(terminal.shows("Set (column = expression): "))
     terminal.type("lable = 1\r")

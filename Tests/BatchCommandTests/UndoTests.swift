@@ -230,10 +230,11 @@ import Testing
     let path = try makeTables()
     try directory.write(JobText.update(["n": "0"], entity: "items"), to: "job.json")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    // Users of the command have no use for the words of the library.
     try Refusal.expect(
       ["undo", "job.json"],
       in: directory,
-      says: ["can be undone", "\"undo\": true"]
+      says: ["can be undone; give the job \"undo\": true before it runs\n"]
     )
     try directory.write(
       JobText.update(["n": "5"], entity: "items", adding: ["undo": true]),

@@ -191,10 +191,15 @@ extension Walkthrough.Outcome {
     }
     let said = masked(command.output)
     let printed = masked(output)
-    guard let gap = said.firstIndex(of: "…") else { return said == printed }
-    let end = said[(gap + 1)...]
-    return printed.count >= said.count - 1 && printed.starts(with: said[..<gap])
-      && printed.suffix(end.count) == end
+    let pieces = said.split(separator: "…", omittingEmptySubsequences: false)
+    guard pieces.count > 1 else { return said == printed }
+    guard printed.starts(with: pieces[0]) else { return false }
+    var rest = printed.dropFirst(pieces[0].count)
+    for piece in pieces.dropFirst().dropLast() {
+      guard let range = rest.firstRange(of: piece) else { return false }
+      rest = rest[range.upperBound...]
+    }
+    return rest.suffix(pieces[pieces.count - 1].count) == pieces[pieces.count - 1]
   }
 
   private static func masked(_ line: String) -> String {

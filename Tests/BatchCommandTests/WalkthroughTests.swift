@@ -47,7 +47,16 @@ import Testing
     #expect(recipes.count >= 15)
     let page = try Repository.text(Self.recipes)
     for recipe in recipes {
-      #expect(recipe.files.contains { $0.name.hasSuffix(".json") }, "\(recipe.title)")
+      let lines = recipe.steps.flatMap { step in
+        switch step {
+        case .run(let command): [command.text]
+        case .schedule(let commands): commands
+        }
+      }
+      let runsAJob = recipe.files.contains { file in
+        file.name.hasSuffix(".json") && lines.contains { $0.contains(file.name) }
+      }
+      #expect(runsAJob, "\(recipe.title)")
       let looks = recipe.commands.contains {
         $0.text.hasPrefix("sqlite3 shop.db \"SELECT") || $0.text.hasPrefix("head ")
       }
@@ -68,5 +77,8 @@ import Testing
     #expect(!isAsOnPage(["a", "…", "z"], ["a", "b"]))
     #expect(!isAsOnPage(["a", "…", "z"], ["b", "z"]))
     #expect(!isAsOnPage([], ["a"]))
+    #expect(isAsOnPage(["a", "…", "m", "…"], ["a", "b", "m", "z"]))
+    #expect(!isAsOnPage(["a", "…", "m", "…"], ["a", "b", "z"]))
+    #expect(!isAsOnPage(["a", "…", "m", "…", "m"], ["a", "m"]))
   }
 }

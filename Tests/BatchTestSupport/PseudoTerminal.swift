@@ -54,13 +54,18 @@ public final class PseudoTerminal {
 
   /// Waits until the terminal shows a text after what was waited for before; false if the program ends first,
   /// or shows nothing for two minutes.
-  public func shows(_ text: String) -> Bool {
+  public func shows(_ text: String) -> Bool { shown(before: text) != nil }
+
+  /// What the terminal shows between what was waited for before and a text, which it waits for; nil if the program
+  /// ends first, or shows nothing for two minutes.
+  public func shown(before text: String) -> String? {
     while true {
       if let range = shown.range(of: text) {
+        let before = String(shown[..<range.lowerBound])
         shown.removeSubrange(..<range.upperBound)
-        return true
+        return before
       }
-      guard let more = read() else { return false }
+      guard let more = read() else { return nil }
       shown += more
     }
   }

@@ -74,6 +74,8 @@ struct UndoWork: RunWork {
   let overwrites: Bool
   /// The archive of the job's deleted rows.
   let archive: String?
+  /// Whether the run is one by objects, which has no job file.
+  let isByObjects: Bool
 
   init(
     undoing job: Job,
@@ -88,6 +90,7 @@ struct UndoWork: RunWork {
     self.identifiers = identifiers
     self.overwrites = overwrites
     archive = if case .delete(let delete) = job.action { delete.archive } else { nil }
+    isByObjects = job.action == .contexts
   }
 
   func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
@@ -176,7 +179,7 @@ struct UndoPlan: StoreRunPlan {
       )
     }
     try store.refuseIfLinked()
-    undo = try await store.undo(work.run, ofJob: work.name, at: work.checkpoint)
+    undo = try await store.undo(of: work)
     try store.refuseOther(undo)
     self.work = work
     wasUndone = CompletedUndo(of: undo.run, by: job) != nil
@@ -389,22 +392,18 @@ struct UndoPlan: StoreRunPlan {
 extension Store {
   /// The records of a run of a job, or of the last one.
   ///
-  /// - Parameters:
-  ///   - run: The run's UUID, or the first characters of it; nil for the last one.
-  ///   - name: The name of the job.
-  ///   - checkpoint: The job's checkpoint. If there is one, the last run must be this job file's: others of the same
-  ///     name have checkpoints of their own, and their runs are undone only by name.
+  /// If the job has a checkpoint, the last run must be this job file's: others of the same name have checkpoints of
+  /// their own, and their runs are undone only by name.
+  ///
+  /// - Parameter work: What names the run: its UUID, or the first characters of it, and the job.
   /// - Returns: The records of the run.
   /// - Throws: `BatchError` of code `noUndo`.
-  fileprivate func undo(
-    _ run: String?,
-    ofJob name: String,
-    at checkpoint: FilePath
-  ) async throws(BatchError) -> StoredUndo {
+  fileprivate func undo(of work: UndoWork) async throws(BatchError) -> StoredUndo {
+    let (name, checkpoint) = (work.name, work.checkpoint)
     let undos = try await undoableRuns(ofJob: name)
     let runs = try await runs(ofJob: name)
     if let alive = runs.first(where: { $0.process != nil }) { throw alive.isAlive }
-    if let run {
+    if let run = work.run {
       let found = undos.filter { $0.run.hasPrefix(run.uppercased()) }
       if let undo = found.first, found.count == 1 { return undo }
       throw BatchError(
@@ -419,9 +418,11 @@ extension Store {
         .noUndo,
         "there is no run of the job that can be undone",
         at: path,
-        remedy: undos.isEmpty
-          ? "give the job \"undo\": true before it runs, or undo: .init() to a run by objects"
-          : "the runs that have kept records have changed no value: there is nothing to undo"
+        remedy: !undos.isEmpty
+          ? "the runs that have kept records have changed no value: there is nothing to undo"
+          : work.isByObjects
+            ? "pass undo: .init() to the BatchRun before it runs"
+            : "give the job \"undo\": true before it runs"
       )
     }
     let later = runs.last { run in

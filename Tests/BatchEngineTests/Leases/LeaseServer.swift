@@ -1,7 +1,7 @@
 @testable import BatchEngine
 import BatchIdentifiers
 
-/// A database server in memory, as far as leases go: spans, signs of life of hosts, the ledger, rows, and
+/// A database server in memory, as far as leases go: spans, heartbeats of hosts, the ledger, rows, and
 /// transactions with the locks that they hold.
 ///
 /// In addition to the ledger it has the naive model's: how often each row was changed.

@@ -368,7 +368,8 @@ import Testing
     _ = try await run(container(), undo: nil) { _, _ in }.run()
     let job = try Job(ofRunAt: checkpoint)
     await #expect { try await BatchRun(undoing: job).run() } throws: { error in
-      (error as? BatchError)?.code == .noUndo
+      guard let error = error as? BatchError else { return false }
+      return error.code == .noUndo && error.remedy?.contains("undo: .init()") == true
     }
     let list = try await container().stores[0].fetchIdentifiers(FetchRequest(entity: "numbers"))
     let holder = Lock<BatchRun?>(nil)

@@ -131,7 +131,7 @@ import Testing
     #expect(error?.code == .unsupportedVersion)
   }
 
-  @Test func `a sign of life brings back what an operator asks for`() async throws {
+  @Test func `a heartbeat brings back what an operator asks for`() async throws {
     let trial = try await RunTrial(10, spansOf: 10)
     let host = try trial.host()
     #expect(try host.heartbeat.beat(in: host.session) == .init(state: .running, control: nil))

@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func `two chunks of a span block nobody, nor do signs of life`() async throws {
+  @Test func `two chunks of a span block nobody, nor do heartbeats`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.database.session())
     let lease = try a.lease().lease
