@@ -68,7 +68,7 @@ import Testing
         )
         #expect(result.status == (isEnforced ? 2 : 0), "\(result.errors)")
         if isEnforced {
-          #expect(result.errors.contains("before they are archived"), "\(result.errors)")
+          #expect(result.errors.contains("others of it or of the archive"), "\(result.errors)")
         }
         #expect(try TestDatabase.texts(path, "SELECT count(*) FROM tree") == ["3"])
       }
@@ -92,7 +92,7 @@ import Testing
     if isUpdate { more["action"] = ["type": "update", "set": ["n": "n + 1"]] as [String: Any] }
     try write(where: "id <= 200", adding: more)
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
-    while let line = program.nextLine(), !line.contains("\"event\":\"progress\"") {}
+    while let line = program.nextLine(), !line.contains("\"event\":\"throttled\"") {}
     try execute(
       "ALTER TABLE numbers ADD COLUMN note TEXT; UPDATE numbers SET note = 'n' WHERE id > 150"
     )
@@ -117,7 +117,7 @@ import Testing
       ]
     )
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
-    while let line = program.nextLine(), !line.contains("\"event\":\"progress\"") {}
+    while let line = program.nextLine(), !line.contains("\"event\":\"throttled\"") {}
     try execute(
       "ALTER TABLE numbers RENAME COLUMN n TO was; ALTER TABLE numbers RENAME COLUMN k TO n"
     )

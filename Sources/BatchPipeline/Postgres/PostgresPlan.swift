@@ -274,8 +274,15 @@ package struct PostgresPlan: Sendable {
 
   /// The table's columns as a run remembers them, to notice changes.
   var shape: [String] {
-    table.columns.map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
+    var shape = table.columns.map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
+    // Another role may not see the selected rows.
+    if table.enablesRowSecurity {
+      shape.append(Self.rowSecurity + (table.hasRowSecurity ? database.role : "none"))
+    }
+    return shape
   }
+
+  private static let rowSecurity = "row security: "
 
   /// The folder of an export to parts; nil for any other work.
   var exportFolder: ExportFolder? {
@@ -320,7 +327,11 @@ package struct PostgresPlan: Sendable {
 
   /// How the table has changed since a run remembered it; nil if it has not.
   func change(since was: [String]) -> String? {
-    let now = shape
+    var now = shape
+    // Earlier versions did not record it.
+    if !was.contains(where: { $0.hasPrefix(Self.rowSecurity) }) {
+      now.removeAll { $0.hasPrefix(Self.rowSecurity) }
+    }
     guard was != now else { return nil }
     let gone = was.filter { !now.contains($0) }.map { "- \($0)" }
     let new = now.filter { !was.contains($0) }.map { "+ \($0)" }

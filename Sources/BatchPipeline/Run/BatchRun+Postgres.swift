@@ -258,6 +258,8 @@ extension BatchRun {
       let (name, request, lease) = (job.name, options.request, job.database.lease)
       let (unfinished, own) = try await opening.perform {
         session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
+        // Before it has tables of its own, which a refusal would leave.
+        try plan.refuseRunsElsewhere(besides: tables, in: session)
         try session.transaction { () throws(BatchError) in try tables.create(in: session) }
         try session.begin(TransactionOptions(idleTimeout: lease))
         do throws(BatchError) {

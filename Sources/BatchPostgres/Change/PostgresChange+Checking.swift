@@ -10,7 +10,7 @@ extension PostgresChange {
   ///   grant, `invalidSQL` for a table or a statement for which a run cannot keep its guarantees.
   package func check(in session: PostgresSession) throws(BatchError) -> [String] {
     let role = try session.requireWriting()
-    try table.requireOwnTransaction()
+    try table.requireOwnTransaction(in: session)
     switch action {
     case .update(let assignments):
       try table.requireRights(setting: assignments.map(\.column.name))
@@ -19,9 +19,9 @@ extension PostgresChange {
       try table.requireRights(deletes: true)
       try table.requirePolicy(for: .delete, in: session)
       guard let archive else { break }
-      try table.requireWholeArchive(in: session)
+      try table.requireWholeArchive(archive.table, in: session)
       try table.requireOutside(archive.table, in: session)
-      try archive.table.requireOwnTransaction()
+      try archive.table.requireOwnTransaction(in: session)
       try archive.table.requireRight(toInsertInto: archive.columns)
     }
     let keys = try RowKeys.sample(of: key)
@@ -65,10 +65,13 @@ extension PostgresSession {
 
 extension PostgresTable {
   /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by foreign keys: these
-  /// would not reach the archive as they were.
+  /// would not reach the archive as they were. The same holds for rows of an existing archive.
   ///
   /// Triggers may do the same, but nothing predicts them.
-  package func requireWholeArchive(in session: PostgresSession) throws(BatchError) {
+  package func requireWholeArchive(
+    _ archive: PostgresTable? = nil,
+    in session: PostgresSession
+  ) throws(BatchError) {
     let keys = try session.execute(
       """
       WITH RECURSIVE deleted AS (
@@ -76,22 +79,48 @@ extension PostgresTable {
         UNION SELECT c.conrelid FROM deleted AS d JOIN pg_catalog.pg_constraint AS c
           ON c.confrelid = d.oid AND c.contype = 'f' AND c.confdeltype = 'c')
       SELECT c.conname FROM deleted AS d JOIN pg_catalog.pg_constraint AS c
-        ON c.confrelid = d.oid AND c.contype = 'f' AND c.confdeltype IN ('c', 'n', 'd') AND c.conrelid = $1
+        ON c.confrelid = d.oid AND c.contype = 'f' AND c.confdeltype IN ('c', 'n', 'd')
+          AND c.conrelid IN ($1, $2)
       ORDER BY 1 LIMIT 1
       """,
-      .literal(String(oid))
+      .literal(String(oid)),
+      .literal(String(archive?.oid ?? oid))
     )
+    if let column = try columnOfChildren(in: session) {
+      throw refusal(
+        "tables that inherit from it have columns of their own, such as \(column.quotedForMessage), which would not be"
+          + " archived",
+        "run a job for each of them"
+      )
+    }
     guard keys.count > 0, let name = keys.text(0, 0) else { return }
     throw BatchError(
       .invalidSQL,
-      "deleting a row of \(title.quotedForMessage) deletes or changes others of it, by the foreign key"
-        + " \(name.quotedForMessage), before they are archived",
+      "deleting a row of \(title.quotedForMessage) deletes or changes others of it or of the archive, by the foreign key"
+        + " \(name.quotedForMessage)",
       remedy:
         "copy the rows first and delete them without an archive, or let the foreign key do nothing on delete"
     ).about(.entity(self.name))
   }
 
-  /// Refuses an archive whose rows are also rows of this table, as its partition or as a table that inherits from it.
+  /// A column that a table that inherits from this one has in addition.
+  private func columnOfChildren(in session: PostgresSession) throws(BatchError) -> String? {
+    guard hasChildren else { return nil }
+    let columns = try session.execute(
+      """
+      WITH RECURSIVE tables AS (
+        SELECT $1::pg_catalog.oid AS oid
+        UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid)
+      SELECT a.attname FROM tables AS t JOIN pg_catalog.pg_attribute AS a ON a.attrelid = t.oid
+      WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL ($2) ORDER BY 1 LIMIT 1
+      """,
+      .literal(String(oid)),
+      .array(PostgresArray(self.columns.map(\.name)))
+    )
+    return columns.count > 0 ? columns.text(0, 0) : nil
+  }
+
+  /// Refuses an archive whose rows are also rows of this table or the reverse, by partitions or by inheritance.
   fileprivate func requireOutside(
     _ archive: PostgresTable,
     in session: PostgresSession
@@ -99,9 +128,9 @@ extension PostgresTable {
     let tables = try session.execute(
       """
       WITH RECURSIVE tables AS (
-        SELECT $1::pg_catalog.oid AS oid
-        UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid)
-      SELECT FROM tables WHERE oid = $2
+        SELECT oid AS root, oid FROM (VALUES ($1::pg_catalog.oid), ($2)) AS both_of_them (oid)
+        UNION SELECT t.root, i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid)
+      SELECT FROM tables WHERE root = $1 AND oid = $2 OR root = $2 AND oid = $1
       """,
       .literal(String(oid)),
       .literal(String(archive.oid))
@@ -109,7 +138,8 @@ extension PostgresTable {
     guard tables.count > 0 else { return }
     throw BatchError(
       .unknownEntity,
-      "\(archive.title.quotedForMessage) cannot be the archive of \(title.quotedForMessage): its rows are rows of it",
+      "\(archive.title.quotedForMessage) cannot be the archive of \(title.quotedForMessage): one is a part of the"
+        + " other",
       remedy: "name another table"
     ).about(.entity(archive.name))
   }
@@ -158,7 +188,7 @@ extension PostgresTable {
 
 extension PostgresTable {
   /// Refuses a table whose rows are outside the transaction's reach, and one whose rules rewrite statements.
-  func requireOwnTransaction() throws(BatchError) {
+  func requireOwnTransaction(in session: PostgresSession) throws(BatchError) {
     switch kind {
     case .table, .partitionedTable, .view: break
     case .materializedView:
@@ -167,6 +197,29 @@ extension PostgresTable {
       throw refusal(
         "the rows are on another server, which does not commit them together with the record of the run",
         "run the job there"
+      )
+    }
+    let foreign = try session.execute(
+      """
+      WITH RECURSIVE parts AS (
+        SELECT $1::pg_catalog.oid AS oid
+        UNION SELECT next.oid FROM parts AS p CROSS JOIN LATERAL (
+          SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = p.oid
+          UNION ALL
+          -- What a view reads.
+          SELECT d.refobjid FROM pg_catalog.pg_rewrite AS r JOIN pg_catalog.pg_depend AS d
+            ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+          WHERE r.ev_class = p.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) AS next (oid))
+      SELECT c.relname FROM parts JOIN pg_catalog.pg_class AS c ON c.oid = parts.oid
+      WHERE c.relkind = 'f' ORDER BY 1 LIMIT 1
+      """,
+      .literal(String(oid))
+    )
+    if foreign.count > 0, let name = foreign.text(0, 0) {
+      throw refusal(
+        "its part \(name.quotedForMessage) is on another server, which does not commit rows together with the record of"
+          + " the run",
+        "run the job there, and here on the other parts"
       )
     }
     guard rules.isEmpty else {

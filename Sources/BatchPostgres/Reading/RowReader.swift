@@ -22,6 +22,8 @@ struct RowReader: Sendable {
   enum Mode {
     /// In its own transaction.
     case alone
+    /// In the caller's transaction.
+    case together
     /// In the caller's transaction, in which nobody else can change them any more.
     case locking
   }

@@ -116,7 +116,9 @@ extension RunTables {
       """
       SELECT n.nspname, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-      WHERE c.relname = '_batch_run' AND c.relkind = 'r' AND n.nspname <> $1 ORDER BY 1
+      WHERE c.relname = '_batch_run' AND c.relkind = 'r' AND n.nspname <> $1 AND EXISTS (
+        SELECT FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'fingerprint')
+      ORDER BY 1
       """,
       .text(schema)
     )

@@ -65,7 +65,7 @@ extension PostgresTable {
       has_table_privilege(c.oid, 'DELETE'),
       CASE c.relkind WHEN 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) WHERE isleaf) ELSE 0 END,
       c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid),
-      pg_table_is_visible(c.oid)
+      pg_table_is_visible(c.oid), c.relrowsecurity
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     """
 
@@ -100,6 +100,7 @@ extension PostgresTable {
     partitionCount = Int(found.integer(row, 11) ?? 0)
     hasChildren = found.isTrue(row, 12)
     isVisible = found.isTrue(row, 13)
+    enablesRowSecurity = found.isTrue(row, 14)
     let parts = try session.execute(
       together: [
         PostgresColumn.sql, Index.sql, Trigger.sql, Self.ruleSQL, ForeignKey.sql("conrelid"),

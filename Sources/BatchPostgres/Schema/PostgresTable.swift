@@ -97,6 +97,8 @@ package struct PostgresTable: Sendable {
   package let hasChildren: Bool
   /// Whether policies decide which rows the role may see and write.
   package let hasRowSecurity: Bool
+  /// Whether policies decide that for some roles.
+  package let enablesRowSecurity: Bool
   package let rights: Rights
   /// The number of rows at the last ANALYZE of the table or its partitions; nil if there was none, and for a view.
   package let estimatedCount: Int?

@@ -308,7 +308,7 @@ struct LockingTransform: ChunkChange {
     // Row security may let the role read rows that it may not lock.
     let rows =
       transform.table.hasRowSecurity && locked.count < chunk.count
-      ? try transform.read(chunk.rows.keys, in: session) : locked
+      ? try transform.read(chunk.rows.keys, .together, in: session) : locked
     var now = try chunk.renewed(rows, compute)
     if rows.count > locked.count {
       now = now.failing(rowsOtherThan: locked, with: transform.table.rowIsProtected)

@@ -53,7 +53,7 @@ package struct PostgresTransform: Sendable {
   /// - Throws: What ``PostgresChange/check(in:)`` does.
   package func check(in session: PostgresSession) throws(BatchError) -> [String] {
     let role = try session.requireWriting()
-    try table.requireOwnTransaction()
+    try table.requireOwnTransaction(in: session)
     try table.requireRights(setting: writes.map(\.name))
     try table.requirePolicy(for: .update, in: session)
     let statement = try sample().statement

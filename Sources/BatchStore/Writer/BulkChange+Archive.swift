@@ -38,7 +38,7 @@ extension BulkChange.Archive {
     enforcesForeignKeys: Bool,
     in connection: Connection
   ) throws(BatchError) {
-    if enforcesForeignKeys { try entity.requireWholeArchive(in: connection) }
+    if enforcesForeignKeys { try entity.requireWholeArchive(name, in: connection) }
     if let archive = schema.all.first(where: { SQLName.equal($0.name, name) }) {
       try self.init(archive, for: entity)
       return
@@ -129,10 +129,13 @@ extension BulkChange.Archive {
 
 extension Entity {
   /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by enforced foreign
-  /// keys: these would not reach the archive as they were.
+  /// keys: these would not reach the archive as they were. The same holds for rows of the archive.
   ///
   /// Triggers may do the same, but nothing predicts them.
-  fileprivate func requireWholeArchive(in connection: Connection) throws(BatchError) {
+  fileprivate func requireWholeArchive(
+    _ archive: String,
+    in connection: Connection
+  ) throws(BatchError) {
     let isReached = try connection.value(
       """
       WITH RECURSIVE keys(child, parent, action) AS MATERIALIZED (
@@ -142,14 +145,15 @@ extension Entity {
           SELECT lower(?1)
           UNION SELECT child FROM deleted JOIN keys ON parent = name WHERE action = 'CASCADE')
       SELECT 1 FROM deleted JOIN keys ON parent = name
-      WHERE child = lower(?1) AND action IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+      WHERE child IN (lower(?1), lower(?2)) AND action IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
       """,
-      .text(table)
+      .text(table),
+      .text(archive)
     )
     guard isReached != nil else { return }
     throw BatchError(
       .invalidSQL,
-      "deleting a row of \"\(name)\" deletes or changes others of it, by a foreign key, before they are archived",
+      "deleting a row of \"\(name)\" deletes or changes others of it or of the archive, by a foreign key",
       remedy:
         "copy the rows first and delete them without an archive, or let the foreign key do nothing on delete"
     )

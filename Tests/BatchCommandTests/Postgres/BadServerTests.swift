@@ -137,7 +137,8 @@ import Testing
       ["action": actions[action] ?? [:], "throttle": ["identifiersPerSecond": 1_000]]
     )
     let process = try job.start()
-    _ = try process.event("progress")
+    #expect(try process.event("started") != nil)
+    try job.wait(until: "EXISTS (SELECT FROM _batch_ledger)")
     try job.database.run(
       "ALTER TABLE t ADD COLUMN note text; UPDATE t SET note = 'n' WHERE id > 2900"
     )
@@ -154,7 +155,8 @@ import Testing
     let job = try SharedJob(rows: 3_000, "ALTER TABLE t ADD COLUMN k int")
     try job.writeJob(["throttle": ["identifiersPerSecond": 1_000]])
     let process = try job.start()
-    _ = try process.event("progress")
+    #expect(try process.event("started") != nil)
+    try job.wait(until: "EXISTS (SELECT FROM _batch_ledger)")
     try job.database.run(
       "BEGIN; ALTER TABLE t RENAME COLUMN n TO was; ALTER TABLE t RENAME COLUMN k TO n; COMMIT"
     )
@@ -187,7 +189,9 @@ import Testing
     )
     let plan = try job.batch("plan", "job.json")
     #expect((plan.output + plan.errors).contains("also has tables of runs"), "\(plan)")
-    try job.database.run("DROP SCHEMA \(role); ALTER TABLE _batch_run OWNER TO \(role)")
+    try job.database.run(
+      "DROP SCHEMA \(role); ALTER TABLE _batch_run OWNER TO \(role); GRANT ALL ON ALL TABLES IN SCHEMA public TO \(role)"
+    )
     let resumed = try job.batch("run", "job.json")
     #expect(resumed.status == 0, "\(resumed.errors)")
     #expect(try job.counts() == ["1 x 3000"])

@@ -73,16 +73,21 @@ struct SharedJob {
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }
 
-  /// Waits until some rows are done; the waiting happens on the server.
+  /// Waits until some rows are done.
   func untilDone(_ count: Int) throws {
+    try wait(until: "(SELECT count(*) FROM t WHERE n > 0) >= \(count)")
+  }
+
+  /// Waits until a condition holds; the waiting happens on the server.
+  func wait(until condition: String) throws {
     try database.run(
       """
       DO $$ BEGIN
         FOR attempt IN 1..12000 LOOP
-          IF (SELECT count(*) FROM t WHERE n > 0) >= \(count) THEN RETURN; END IF;
+          IF \(condition) THEN RETURN; END IF;
           PERFORM pg_sleep(0.005);
         END LOOP;
-        RAISE EXCEPTION 'the rows are not done';
+        RAISE EXCEPTION 'nothing has come of it';
       END $$
       """
     )

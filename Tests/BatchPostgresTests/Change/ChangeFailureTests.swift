@@ -281,19 +281,34 @@ import Testing
       let refusal = #expect(throws: BatchError.self) {
         try other.delete(archive: "\(name)_old").check(in: other.session)
       }
-      #expect(refusal?.message.contains("before they are archived") == true, "\(name)")
+      #expect(refusal?.message.contains("others of it or of the archive") == true, "\(name)")
       _ = try other.delete().check(in: other.session)
       #expect(throws: BatchError.self) {
         try NewArchive(ifMissing: "new", for: other.table, in: other.session)
       }
     }
-    for (table, archive) in [("t", "heir"), ("p", "p1")] {
+    try trial.database.run(
+      "CREATE TABLE kept (id int REFERENCES chain ON DELETE CASCADE, parent int)"
+    )
+    let chain = try await ChangeTrial.again(trial, "chain")
+    let kept = #expect(throws: BatchError.self) {
+      try chain.delete(archive: "kept").check(in: chain.session)
+    }
+    #expect(kept?.message.contains("others of it or of the archive") == true)
+    for (table, archive) in [("t", "heir"), ("p", "p1"), ("p1", "p")] {
       let other = try await ChangeTrial.again(trial, table)
       let refusal = #expect(throws: BatchError.self) {
         try other.delete(archive: archive).check(in: other.session)
       }
-      #expect(refusal?.message.contains("its rows are rows of it") == true)
+      #expect(refusal?.message.contains("one is a part of the other") == true)
     }
+    try trial.database.run("ALTER TABLE heir ADD COLUMN extra text")
+    let parent = try await ChangeTrial.again(trial, "t")
+    let missed = #expect(throws: BatchError.self) {
+      try parent.delete(archive: "wide").check(in: parent.session)
+    }
+    #expect(missed?.message.contains("\"extra\"") == true)
+    try trial.database.run("DROP TABLE heir")
     for name in ["wide", "same"] { _ = try trial.delete(archive: name).check(in: trial.session) }
     let types = [
       ("price", "integer"), ("price", "numeric(12,2)"), ("at", "date"), ("at", "timestamp"),
@@ -309,6 +324,33 @@ import Testing
       let refusal = #expect(throws: BatchError.self) { try trial.delete(archive: "lossy\(index)") }
       #expect(refusal?.message.contains("could change values") == true, "\(column) \(type)")
     }
+  }
+
+  @Test func `rows on another server are refused behind views and partitions too`() async throws {
+    let trial = try await ChangeTrial(
+      """
+      CREATE EXTENSION postgres_fdw;
+      CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw;
+      CREATE TABLE t (id int PRIMARY KEY, n int);
+      CREATE TABLE p (id int NOT NULL, n int) PARTITION BY RANGE (id);
+      CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+      CREATE FOREIGN TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20) SERVER other;
+      CREATE TABLE parent (id int, n int);
+      CREATE FOREIGN TABLE child () INHERITS (parent) SERVER other;
+      CREATE VIEW v AS SELECT * FROM p2;
+      CREATE VIEW w AS SELECT * FROM v
+      """
+    )
+    for name in ["p", "parent", "v", "w"] {
+      let table = try trial.session.transaction { () throws(BatchError) in
+        try PostgresTable(named: name, in: trial.session)
+      }
+      let refusal = #expect(throws: BatchError.self, "\(name)") {
+        try table.requireOwnTransaction(in: trial.session)
+      }
+      #expect(refusal?.message.contains("on another server") == true)
+    }
+    try trial.table.requireOwnTransaction(in: trial.session)
   }
 
   @Test func `what no transaction of ours reaches is refused`() async throws {
