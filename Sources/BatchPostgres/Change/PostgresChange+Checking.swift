@@ -64,9 +64,9 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
-  /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by foreign keys: these
-  /// would not reach the archive as they were. The same holds for rows of an existing archive.
+  /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by foreign keys.
   ///
+  /// These would not reach the archive as they were. The same holds for rows of an existing archive.
   /// Triggers may do the same, but nothing predicts them.
   package func requireWholeArchive(
     _ archive: PostgresTable? = nil,

@@ -129,8 +129,9 @@ extension BulkChange.Archive {
 
 extension Entity {
   /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by enforced foreign
-  /// keys: these would not reach the archive as they were. The same holds for rows of the archive.
+  /// keys.
   ///
+  /// These would not reach the archive as they were. The same holds for rows of the archive.
   /// Triggers may do the same, but nothing predicts them.
   fileprivate func requireWholeArchive(
     _ archive: String,
