@@ -87,37 +87,47 @@ extension BatchError {
 extension ChunkChange {
   package var keepsCopies: Bool { false }
 
-  /// The statement that asks which tables now have the names of the written tables, and whether the columns of the first
-  /// have changed.
+  /// The statement that asks which tables now have the names of the written tables, and for the version of the columns of
+  /// the first.
   ///
   /// It follows the statements that write: these have locked the tables, so nobody can change them before the
   /// transaction ends.
   var identities: PostgresStatement {
     let tables = writtenTables
     let names = tables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
-    let next = tables.count + 1
-    let changes = PostgresColumn.changes(table: next, numbers: next + 1, entries: next + 2)
     return PostgresStatement(
-      sql: "SELECT \(names.joined(separator: ", ")), c.* FROM (\(changes)) AS c",
-      values: tables.map { .text($0.sql) } + [
-        .literal(String(tables[0].oid)),
-        .array(PostgresArray(tables[0].columns.map(\.number))),
-        .array(PostgresArray(tables[0].columns.map(\.catalogEntry))),
-      ]
+      sql:
+        "SELECT \(names.joined(separator: ", ")), (\(PostgresColumn.version(ofTable: tables.count + 1)))",
+      values: tables.map { .text($0.sql) } + [.literal(String(tables[0].oid))]
     )
   }
 
   /// Refuses to write to other tables that have since been given the names, and to a table whose columns have changed in
   /// a way that matters.
   ///
+  /// - Parameters:
+  ///   - answer: The answer to ``identities``.
+  ///   - session: The session, in the transaction of the answer.
   /// - Throws: `BatchError` of code `otherRun`.
-  func requireSameTables(by answer: PostgresResult) throws(BatchError) {
+  func requireSameTables(
+    by answer: PostgresResult,
+    in session: PostgresSession
+  ) throws(BatchError) {
     let tables = writtenTables
     for (column, table) in tables.enumerated() where answer.integer(0, column) != table.oid {
       throw table.isAnother
     }
-    if answer.integer(0, tables.count) != 0 { throw tables[0].hasOtherColumns }
-    if keepsCopies, answer.integer(0, tables.count + 1) != 0 { throw tables[0].hasNewColumns }
+    let version = "\(tables[0].oid) \(answer.text(0, tables.count) ?? "")"
+    guard version != session.columnsVersion else { return }
+    let changes = try session.execute(
+      PostgresColumn.changes,
+      .literal(String(tables[0].oid)),
+      .array(PostgresArray(tables[0].columns.map(\.number))),
+      .array(PostgresArray(tables[0].columns.map(\.catalogEntry)))
+    )
+    if changes.integer(0, 0) != 0 { throw tables[0].hasOtherColumns }
+    if keepsCopies, changes.integer(0, 1) != 0 { throw tables[0].hasNewColumns }
+    session.columnsVersion = version
   }
 
   /// Changes the rows of a chunk, inside the caller's transaction.

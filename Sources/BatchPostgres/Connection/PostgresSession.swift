@@ -30,6 +30,8 @@ package final class PostgresSession {
   let handle: OpaquePointer
   private let notices: PostgresNotices
   private(set) var isClosed = false
+  /// The table whose columns a chunk found unchanged, and their version then.
+  var columnsVersion: String?
   /// Whether it has done a chunk of a run.
   var hasDoneChunk = false
 

@@ -119,7 +119,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
         session.rollBack()
         return nil
       }
-      try check(answers.suffix(checks.count), under: lease)
+      try check(answers.suffix(checks.count), under: lease, in: session)
       let written = try change.counted(rows, by: answers[answers.startIndex + 1])
       try fence.complete(positions, written, in: session)
       outcomes = written.outcomes
@@ -142,12 +142,13 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
 
   private func check(
     _ answers: ArraySlice<PostgresResult>,
-    under lease: SpanLease
+    under lease: SpanLease,
+    in session: PostgresSession
   ) throws(BatchError) {
     guard let identities = answers.first else {
       preconditionFailure("a statement without an answer")
     }
-    try change.requireSameTables(by: identities)
+    try change.requireSameTables(by: identities, in: session)
     if let counts = answers.dropFirst().first { try fence.requireCounted(lease, by: counts) }
   }
 
@@ -169,7 +170,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       }
       let written = try change.list(rows, method, onFailure: policy, in: session)
       let checks = checks(under: lease, in: session)
-      try check(session.execute(together: checks)[...], under: lease)
+      try check(session.execute(together: checks)[...], under: lease, in: session)
       try fence.complete(positions, written, in: session)
       return written.outcomes
     }
