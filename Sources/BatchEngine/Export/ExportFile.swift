@@ -166,7 +166,7 @@ package final class ExportFile {
   }
 
   deinit {
-    try? file.close()
+    file.closeLocked()
   }
 
   /// Appends the lines of a chunk.

@@ -469,8 +469,9 @@ package struct RunStateMachine {
       actions.append(.commit(chunks[place].positions))
     }
     if case .running = phase, !isHeld {
-      while let worker = idleWorkers.last, let place = nextToPrepare() {
-        idleWorkers.removeLast()
+      while !idleWorkers.isEmpty, let place = nextToPrepare() {
+        // A worker that commits too may still be busy with its last chunk: the one that has been idle longest is next.
+        let worker = idleWorkers.remove(at: limits.sharesTransactions ? idleWorkers.count - 1 : 0)
         chunks[place].state = .preparing(worker: worker)
         actions.append(.prepare(chunks[place].positions, worker: worker))
       }

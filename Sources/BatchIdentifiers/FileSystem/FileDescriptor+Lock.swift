@@ -8,7 +8,7 @@ internal import Darwin
 package import SystemPackage
 
 extension FileDescriptor {
-  /// Locks the file against other writers until this is closed.
+  /// Locks the file against other writers until ``closeLocked()``.
   ///
   /// - Parameter path: The path of the file.
   /// - Throws: `BatchError` of code `alreadyRunning` if it is already locked, in this process or
@@ -29,5 +29,14 @@ extension FileDescriptor {
       default: return
       }
     }
+  }
+
+  /// Unlocks and closes the file.
+  ///
+  /// Closing alone would leave it locked while another thread starts a program, which has a copy of the descriptor
+  /// until it executes.
+  package func closeLocked() {
+    _ = flock(rawValue, LOCK_UN)
+    try? close()
   }
 }

@@ -42,7 +42,8 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
       end = log.end
       recordCount = log.recordCount
     } catch {
-      try? descriptor.close()
+      // A lock of another's stays: it belongs to another descriptor.
+      descriptor.closeLocked()
       throw error
     }
     self.path = path
@@ -62,7 +63,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   }
 
   deinit {
-    try? descriptor.close()
+    descriptor.closeLocked()
   }
 
   /// Appends a record.

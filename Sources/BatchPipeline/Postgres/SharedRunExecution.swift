@@ -223,7 +223,8 @@ struct SharedRunExecution {
         requests: SharedRequests(presence),
         deadline: policy.limits.runtime.map { session.start + $0 },
         spans: spans,
-        writers: workers.count,
+        // Each worker has its next chunk ready while it commits one.
+        writers: 2 * workers.count,
         storeHold: { health.hold },
         stopRequests: settings.stopRequests
       )

@@ -157,6 +157,31 @@ import Testing
     }
   }
 
+  #if os(Linux)
+  @Test func `a checkpoint is free once it is closed, though a program is just being started`()
+    throws
+  {
+    var copy: Int32 = -1
+    do {
+      let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
+      try checkpoint.record(progress(10))
+      // The copy of the descriptor that a child process has until it executes its program.
+      for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+        let target = try? FileManager.default.destinationOfSymbolicLink(
+          atPath: "/proc/self/fd/\(name)"
+        )
+        if let target, target == path.string, let descriptor = Int32(name) {
+          copy = dup(descriptor)
+        }
+      }
+    }
+    #expect(copy >= 0)
+    defer { close(copy) }
+    try Checkpoint(reading: path).record(progress(20))
+    #expect(try Checkpoint(reading: path).progress.done.count == 20)
+  }
+  #endif
+
   @Test func `a record that contradicts itself is refused`() throws {
     let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     try checkpoint.record(progress(101))
