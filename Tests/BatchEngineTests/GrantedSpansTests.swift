@@ -85,7 +85,7 @@ import Testing
     #expect(
       machine.grant(0..<10, remaining: [3..<10])
         == [
-          .prepare(3..<8, worker: 1), .prepare(8..<10, worker: 0), .claim(besides: [0..<10]),
+          .prepare(3..<8, worker: 0), .prepare(8..<10, worker: 1), .claim(besides: [0..<10]),
         ]
     )
   }
@@ -97,12 +97,32 @@ import Testing
     #expect(machine.prepared(10..<15, worker: 0, took: .zero) == [.commit(10..<15)])
     #expect(machine.committed(10..<15, took: .zero) == [.close(10..<15)])
     #expect(machine.closed(10..<15) == [.claim(besides: [])])
-    #expect(machine.grant(0..<5, remaining: [2..<5]) == [.prepare(2..<5, worker: 0)])
+    #expect(machine.grant(0..<5, remaining: [2..<5]) == [.prepare(2..<5, worker: 1)])
+  }
+
+  @Test func `workers that commit take turns, although preparing takes them no time`() {
+    var machine = makeMachine(workers: 2)
+    _ = machine.start()
+    var actions = machine.grant(0..<40, remaining: [0..<40])
+    var workers: [Int] = []
+    while workers.count < 8, let place = actions.firstIndex(where: \.isPrepare) {
+      guard case .prepare(let chunk, let worker) = actions.remove(at: place) else { break }
+      workers.append(worker)
+      actions += machine.prepared(chunk, worker: worker, took: .zero)
+      actions += machine.committed(chunk, took: .zero)
+    }
+    #expect(workers == [0, 1, 0, 1, 0, 1, 0, 1])
   }
 
   @Test func `a stopping run waits for no span`() {
     var machine = makeMachine(workers: 1)
     #expect(machine.start() == [.claim(besides: [])])
     #expect(machine.stop() == [.end(.stopped)])
+  }
+}
+
+extension RunStateMachine.Action {
+  fileprivate var isPrepare: Bool {
+    if case .prepare = self { true } else { false }
   }
 }

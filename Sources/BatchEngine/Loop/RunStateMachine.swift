@@ -143,7 +143,8 @@ package struct RunStateMachine {
     self.limits = limits
     self.sizing = sizing
     self.remaining = remaining.reversed()
-    idleWorkers = Array((0..<limits.workers).reversed())
+    idleWorkers = Array(0..<limits.workers)
+    if limits.sharesTransactions { idleWorkers.reverse() }
   }
 
   // MARK: Inputs
