@@ -408,9 +408,13 @@ import Testing
     let summary = try await run(container, policy, Self.incrementButSevenths).run()
     #expect(summary.state == .failed && summary.failure?.code == .handlerFailed)
     #expect(summary.failure?.remedy?.contains("skip") == true)
-    #expect(try count("n = 1") == 18)
+    // Chunks that were prepared, but had not reached the writer, are left to the next run.
+    let kept = try #require(try count("n = 1"))
+    #expect([0, 9, 18].contains(kept) && summary.outcomes.succeeded == kept)
+    #expect(summary.outcomes.failed == kept / 9)
     let rest = try await run(container, policy, Self.increment).run()
-    #expect(rest.outcomes.succeeded == 98 && rest.outcomes.failed == 2)
+    #expect(rest.outcomes.succeeded == 100 - kept / 9 && rest.outcomes.failed == kept / 9)
+    #expect(try count("n = 1") == 100 - kept / 9 && count("n > 1") == 0)
   }
 
   @Test func `a chunk is retried after a transient failure`() async throws {
