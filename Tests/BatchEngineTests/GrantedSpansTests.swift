@@ -8,7 +8,7 @@ import Testing
       workers: workers,
       inOrder: inOrder,
       retries: 2,
-      writers: workers
+      workersCommit: true
     )
     limits.isGranted = true
     return RunStateMachine(remaining: [], sizing: ChunkSizing(5), limits: limits)
@@ -105,13 +105,33 @@ import Testing
     _ = machine.start()
     var actions = machine.grant(0..<40, remaining: [0..<40])
     var workers: [Int] = []
-    while workers.count < 8, let place = actions.firstIndex(where: \.isPrepare) {
-      guard case .prepare(let chunk, let worker) = actions.remove(at: place) else { break }
+    while workers.count < 8, let (chunk, worker) = actions.takePreparation() {
       workers.append(worker)
       actions += machine.prepared(chunk, worker: worker, took: .zero)
       actions += machine.committed(chunk, took: .zero)
     }
     #expect(workers == [0, 1, 0, 1, 0, 1, 0, 1])
+  }
+
+  @Test func `a worker whose commit takes long holds one more chunk, and others do the rest`() {
+    var machine = makeMachine(workers: 2)
+    _ = machine.start()
+    var actions = machine.grant(0..<40, remaining: [0..<40])
+    var slow: [Range<Int>] = []
+    var fast: [Range<Int>] = []
+    while let (chunk, worker) = actions.takePreparation() {
+      actions += machine.prepared(chunk, worker: worker, took: .zero)
+      #expect(actions.contains(.commit(chunk)))
+      if worker == 0 {
+        slow.append(chunk)
+      } else {
+        fast.append(chunk)
+        actions += machine.committed(chunk, took: .zero)
+      }
+    }
+    #expect(slow.count == 2 && fast.count == 6)
+    for chunk in slow { actions += machine.committed(chunk, took: .zero) }
+    #expect(actions.contains(.close(0..<40)))
   }
 
   @Test func `a stopping run waits for no span`() {
@@ -121,8 +141,14 @@ import Testing
   }
 }
 
-extension RunStateMachine.Action {
-  fileprivate var isPrepare: Bool {
-    if case .prepare = self { true } else { false }
+extension [RunStateMachine.Action] {
+  /// Takes out the first chunk that a worker is to prepare.
+  fileprivate mutating func takePreparation() -> (chunk: Range<Int>, worker: Int)? {
+    for (place, action) in enumerated() {
+      guard case .prepare(let chunk, let worker) = action else { continue }
+      remove(at: place)
+      return (chunk, worker)
+    }
+    return nil
   }
 }

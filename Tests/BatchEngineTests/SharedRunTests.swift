@@ -122,7 +122,7 @@ import Testing
         policy: policy,
         files: files,
         spans: process,
-        writers: 2,
+        workersCommit: true,
         stopRequests: AsyncStream { _ in }
       )
     )

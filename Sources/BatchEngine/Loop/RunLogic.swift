@@ -113,9 +113,8 @@ package struct RunLogic {
     /// The first positions of units that chunks must not split, ascending; empty if chunks may end
     /// anywhere.
     package var units: [Int]
-    /// The maximum number of chunks being committed, each in its own transaction; nil if one writer
-    /// shares its transactions among them.
-    package var writers: Int?
+    /// Whether each worker commits the chunks that it prepared, rather than one writer all of them.
+    package var workersCommit: Bool
     /// Whether positions are granted during the run, besides the initial ones.
     package var isGranted: Bool
 
@@ -125,7 +124,7 @@ package struct RunLogic {
       patience: Duration? = nil,
       logRemedy: String? = nil,
       units: [Int] = [],
-      writers: Int? = nil,
+      workersCommit: Bool = false,
       isGranted: Bool = false
     ) {
       self.workers = workers
@@ -133,7 +132,7 @@ package struct RunLogic {
       self.patience = patience
       self.logRemedy = logRemedy
       self.units = units
-      self.writers = writers
+      self.workersCommit = workersCommit
       self.isGranted = isGranted
     }
   }
@@ -184,7 +183,7 @@ package struct RunLogic {
       workers: setting.workers,
       inOrder: setting.inOrder,
       retries: backoff.limit,
-      writers: setting.writers
+      workersCommit: setting.workersCommit
     )
     if throttle.setsPace { limits.committing = 1 }
     limits.units = setting.units
@@ -405,7 +404,7 @@ package struct RunLogic {
     let unpaced = RunStateMachine.Limits(
       workers: setting.workers,
       inOrder: setting.inOrder,
-      writers: setting.writers
+      workersCommit: setting.workersCommit
     )
     machine.tune(
       ChunkSizing(

@@ -15,9 +15,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
     package var deadline: ContinuousClock.Instant?
     /// The source of further positions during the run; nil if all are known at the start.
     package var spans: (any SpanSource)?
-    /// The maximum number of chunks being committed, each in its own transaction; nil if one writer
-    /// shares its transactions among them.
-    package var writers: Int?
+    /// Whether each worker commits the chunks that it prepared, rather than one writer all of them.
+    package var workersCommit: Bool
     /// Commits the chunks and empties its log when that is too long; nil for a run that writes to
     /// no store.
     package var writer: (any ChunkWriter)?
@@ -34,7 +33,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       requests: (any RunRequests)? = nil,
       deadline: ContinuousClock.Instant? = nil,
       spans: (any SpanSource)? = nil,
-      writers: Int? = nil,
+      workersCommit: Bool = false,
       writer: (any ChunkWriter)? = nil,
       storeHold: (@Sendable () -> RunThrottle.StoreHold?)? = nil,
       stopRequests: AsyncStream<Void>,
@@ -45,7 +44,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       self.requests = requests ?? ControlFile(of: files)
       self.deadline = deadline
       self.spans = spans
-      self.writers = writers
+      self.workersCommit = workersCommit
       self.writer = writer
       self.storeHold = storeHold
       self.stopRequests = stopRequests
@@ -107,7 +106,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
         patience: processor.patience,
         logRemedy: settings.writer?.logRemedy,
         units: processor.units,
-        writers: settings.writers,
+        workersCommit: settings.workersCommit,
         isGranted: settings.spans != nil
       )
     )

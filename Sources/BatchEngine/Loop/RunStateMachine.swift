@@ -29,25 +29,29 @@ package struct RunStateMachine {
     package var inOrder: Bool
     /// How often a chunk is retried after transient failures.
     package var retries: Int
-    /// Whether chunks committed at the same time share a transaction of one writer.
-    package var sharesTransactions = true
+    /// Whether each worker commits the chunks that it prepared, each in a transaction; otherwise
+    /// one writer does, and chunks that wait for it share a transaction.
+    package let workersCommit: Bool
     /// Whether positions are granted during the run, besides the initial ones.
     package var isGranted = false
     /// The first positions of units that chunks must not split, ascending; empty if chunks may end
     /// anywhere.
     package var units: [Int] = []
 
-    /// Makes limits for a number of workers, and of writers if each has its own transactions.
-    package init(workers: Int, inOrder: Bool, retries: Int = 0, writers: Int? = nil) {
+    /// Makes limits for a number of workers.
+    package init(workers: Int, inOrder: Bool, retries: Int = 0, workersCommit: Bool = false) {
       self.workers = workers
       self.inOrder = inOrder
       self.retries = retries
-      sharesTransactions = writers == nil
+      self.workersCommit = workersCommit
       // While one chunk is committed, the others wait at the writer and share its next transaction.
       // In order, only one at a time: two tasks that call the writer may arrive in the wrong order.
-      committing = inOrder ? 1 : writers ?? 8
+      committing = inOrder ? 1 : workersCommit ? Self.held * workers : 8
       inFlight = 2 * workers + committing
     }
+
+    /// How many chunks a worker that commits holds at most: one at its commit, and the next.
+    package static let held = 2
 
     /// How long chunks share a transaction of the writer; see `GroupCommit`.
     package static let sharing = Duration.milliseconds(20)
@@ -93,7 +97,7 @@ package struct RunStateMachine {
     enum State: Equatable {
       /// New, or waited for its retry: a worker prepares it next.
       case due
-      case preparing(worker: Int)
+      case preparing
       /// Prepared, and waiting for the writer.
       case ready
       case committing
@@ -105,6 +109,8 @@ package struct RunStateMachine {
 
     var positions: Range<Int>
     var state: State
+    /// The worker that prepares it, or has prepared it.
+    var worker: Int?
     /// The number of transient failures.
     var failures = 0
     /// The bytes it holds while waiting for the writer or its retry.
@@ -144,7 +150,7 @@ package struct RunStateMachine {
     self.sizing = sizing
     self.remaining = remaining.reversed()
     idleWorkers = Array(0..<limits.workers)
-    if limits.sharesTransactions { idleWorkers.reverse() }
+    if !limits.workersCommit { idleWorkers.reverse() }
   }
 
   // MARK: Inputs
@@ -369,9 +375,10 @@ package struct RunStateMachine {
 
   /// The index of a chunk that a worker has returned.
   private mutating func release(_ worker: Int, _ chunk: Range<Int>) -> Int {
-    guard let place = first(.preparing(worker: worker)), chunks[place].positions == chunk else {
-      preconditionFailure("no worker prepares the chunk")
+    let place = chunks.firstIndex {
+      $0.positions == chunk && $0.state == .preparing && $0.worker == worker
     }
+    guard let place else { preconditionFailure("no worker prepares the chunk") }
     idleWorkers.append(worker)
     return place
   }
@@ -398,6 +405,7 @@ package struct RunStateMachine {
     switch phase {
     case .running where attempt <= limits.retries:
       chunks[place].state = .resting
+      chunks[place].worker = nil
       return [.rest(positions, attempt: attempt)] + next()
     case .stopping(.stopped): return giveUp([positions]) + next()
     default: return fail(place)
@@ -450,7 +458,7 @@ package struct RunStateMachine {
   /// sized before a change of size are still to come: one at the writer and those ready for its
   /// next transaction are enough. Exports have no writer to wait for.
   private var depth: (committing: Int, inFlight: Int) {
-    guard sizing.hasTarget, !limits.inOrder, limits.sharesTransactions else {
+    guard sizing.hasTarget, !limits.inOrder, !limits.workersCommit else {
       return (limits.committing, limits.inFlight)
     }
     guard let together = sizing.count(writtenIn: Limits.sharing) else {
@@ -470,10 +478,10 @@ package struct RunStateMachine {
       actions.append(.commit(chunks[place].positions))
     }
     if case .running = phase, !isHeld {
-      while !idleWorkers.isEmpty, let place = nextToPrepare() {
-        // A worker that commits too may still be busy with its last chunk: the one that has been idle longest is next.
-        let worker = idleWorkers.remove(at: limits.sharesTransactions ? idleWorkers.count - 1 : 0)
-        chunks[place].state = .preparing(worker: worker)
+      while let index = nextWorker(), let place = nextToPrepare() {
+        let worker = idleWorkers.remove(at: index)
+        chunks[place].state = .preparing
+        chunks[place].worker = worker
         actions.append(.prepare(chunks[place].positions, worker: worker))
       }
     }
@@ -483,6 +491,18 @@ package struct RunStateMachine {
       actions.append(.end(ending))
     }
     return actions
+  }
+
+  /// The index, among the idle workers, of the one to prepare the next chunk.
+  ///
+  /// One that commits is given no more chunks than it holds, so that none waits behind a slow one
+  /// while another worker has nothing to do. In order, a chunk to retry must find a worker, however
+  /// many later chunks are prepared.
+  private func nextWorker() -> Int? {
+    guard limits.workersCommit else { return idleWorkers.indices.last }
+    let held = idleWorkers.map { worker in chunks.count { $0.worker == worker } }
+    guard let least = held.min(), least < Limits.held || limits.inOrder else { return nil }
+    return held.firstIndex(of: least)
   }
 
   private func nextToCommit() -> Int? {

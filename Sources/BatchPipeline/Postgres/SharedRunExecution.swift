@@ -223,8 +223,7 @@ struct SharedRunExecution {
         requests: SharedRequests(presence),
         deadline: policy.limits.runtime.map { session.start + $0 },
         spans: spans,
-        // Each worker has its next chunk ready while it commits one.
-        writers: 2 * workers.count,
+        workersCommit: true,
         storeHold: { health.hold },
         stopRequests: settings.stopRequests
       )

@@ -48,10 +48,11 @@ package struct SharedChangeProcessor: ChunkProcessor {
     let lease = try spans.span(of: positions).lease
     let chunks = chunks
     let before = method.withLock { $0 }
-    let start = ContinuousClock.now
     // After a broken connection, the ledger has the outcome of the chunk.
-    let (outcomes, after) = try await prepared.worker.persistently(within: reconnection) {
+    let (commit, after) = try await prepared.worker.persistently(within: reconnection) {
       session throws(BatchError) in
+      // The chunk may have waited for the worker's previous one.
+      let start = ContinuousClock.now
       var method = before
       let outcomes = try chunks.run(
         prepared.keys,
@@ -60,10 +61,10 @@ package struct SharedChangeProcessor: ChunkProcessor {
         by: &method,
         in: session
       )
-      return (outcomes, method)
+      return (Commit(outcomes: outcomes, duration: start.duration(to: .now)), method)
     }
     if after != before { method.withLock { $0 = after } }
-    return Commit(outcomes: outcomes, duration: start.duration(to: .now))
+    return commit
   }
 
   package func synchronize(

@@ -79,10 +79,11 @@ package struct SharedTransformProcessor: ChunkProcessor {
     let lease = try spans.span(of: positions).lease
     let (chunks, compute) = (chunks, computing(false))
     let before = method.withLock { $0 }
-    let start = ContinuousClock.now
     // After a broken connection, the ledger has the outcome of the chunk.
-    let (outcomes, after) = try await prepared.worker.persistently(within: reconnection) {
+    let (commit, after) = try await prepared.worker.persistently(within: reconnection) {
       session throws(BatchError) in
+      // The chunk may have waited for the worker's previous one.
+      let start = ContinuousClock.now
       var method = before
       let outcomes = try chunks.run(
         prepared.chunk,
@@ -92,10 +93,10 @@ package struct SharedTransformProcessor: ChunkProcessor {
         in: session,
         computing: compute
       )
-      return (outcomes, method)
+      return (Commit(outcomes: outcomes, duration: start.duration(to: .now)), method)
     }
     if after != before { method.withLock { $0 = after } }
-    return Commit(outcomes: outcomes, duration: start.duration(to: .now))
+    return commit
   }
 
   package func synchronize(

@@ -204,7 +204,7 @@ final class LeaseSimulation: Simulating {
       remaining: [],
       sizing: ChunkSizing(policy),
       policy: policy,
-      setting: .init(workers: workers, inOrder: inOrder, writers: workers, isGranted: true),
+      setting: .init(workers: workers, inOrder: inOrder, workersCommit: true, isGranted: true),
       generator: SeededGenerator(seed: UInt64(choices.below(100)))
     )
     server.see(host.id, at: now)

@@ -410,8 +410,7 @@ import Testing
     #expect(summary.failure?.remedy?.contains("skip") == true)
     // Chunks that were prepared, but had not reached the writer, are left to the next run.
     let kept = try #require(try count("n = 1"))
-    #expect([0, 9, 18].contains(kept) && summary.outcomes.succeeded == kept)
-    #expect(summary.outcomes.failed == kept / 9)
+    #expect(summary.outcomes.succeeded == kept && summary.outcomes.failed * 9 == kept && kept <= 18)
     let rest = try await run(container, policy, Self.increment).run()
     #expect(rest.outcomes.succeeded == 100 - kept / 9 && rest.outcomes.failed == kept / 9)
     #expect(try count("n = 1") == 100 - kept / 9 && count("n > 1") == 0)

@@ -130,7 +130,7 @@ extension JobDecoder {
       parameters: parameters,
       source: source ?? Job.Source(entity: ""),
       action: action ?? .delete(Job.Delete()),
-      chunk: chunk ?? Job.Chunk(),
+      chunk: chunk,
       workers: workers,
       retry: retry ?? Job.Retry(),
       skip: skip ?? Job.Skip(),

@@ -62,7 +62,7 @@ public struct Job: Sendable {
   /// Whether a run is a rehearsal; its programs can check.
   package var isRehearsal = false
 
-  /// Makes a job in code.
+  /// Makes a job in code; without a size of chunks, it has the database's default.
   public init(
     name: String,
     description: String? = nil,
@@ -70,7 +70,7 @@ public struct Job: Sendable {
     parameters: [String: ParameterDeclaration] = [:],
     source: Source,
     action: Action,
-    chunk: Chunk = Chunk(),
+    chunk: Chunk? = nil,
     workers: Int? = nil,
     retry: Retry = Retry(),
     skip: Skip = Skip(),
@@ -90,7 +90,7 @@ public struct Job: Sendable {
     self.parameters = parameters
     self.source = source
     self.action = action
-    self.chunk = chunk
+    self.chunk = chunk ?? database.standardChunk
     self.workers = workers
     self.retry = retry
     self.skip = skip
