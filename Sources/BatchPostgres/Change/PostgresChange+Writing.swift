@@ -87,8 +87,8 @@ extension BatchError {
 extension ChunkChange {
   package var keepsCopies: Bool { false }
 
-  /// The statement that asks which tables now have the names of the written tables, and for the version of the columns of
-  /// the first.
+  /// The statement that asks which tables now have the names of the written tables, for the version of the columns of the
+  /// first, and how long the transaction has taken.
   ///
   /// It follows the statements that write: these have locked the tables, so nobody can change them before the
   /// transaction ends.
@@ -97,9 +97,15 @@ extension ChunkChange {
     let names = tables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
     return PostgresStatement(
       sql:
-        "SELECT \(names.joined(separator: ", ")), (\(PostgresColumn.version(ofTable: tables.count + 1)))",
+        "SELECT \(names.joined(separator: ", ")), (\(PostgresColumn.version(ofTable: tables.count + 1))),"
+        + " pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - pg_catalog.now())",
       values: tables.map { .text($0.sql) } + [.literal(String(tables[0].oid))]
     )
+  }
+
+  /// How long the transaction had taken, by the answer to ``identities``.
+  func duration(by answer: PostgresResult) -> Duration {
+    .seconds(answer.text(0, writtenTables.count + 1).flatMap(Double.init) ?? 0)
   }
 
   /// Refuses to write to other tables that have since been given the names, and to a table whose columns have changed in

@@ -92,6 +92,7 @@ extension PostgresSession {
     if interrupter.isInterrupted {
       throw BatchError(.interrupted, "interrupted", at: address.description)
     }
+    try beginUpcoming()
     let wasInTransaction = isInTransaction
     guard unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
     var isWanted = true

@@ -24,10 +24,11 @@ extension PostgresSession {
   package func execute(
     together statements: [PostgresStatement]
   ) throws(BatchError) -> [PostgresResult] {
+    let beginning = takeBeginning()
     guard !isClosed, unsafe PQenterPipelineMode(handle) == 1 else { throw sessionError() }
     var problem: BatchError?
     do throws(BatchError) {
-      for statement in statements { try send(statement.sql, statement.values, .text) }
+      for statement in beginning + statements { try send(statement.sql, statement.values, .text) }
     } catch {
       problem = error
     }
@@ -53,7 +54,7 @@ extension PostgresSession {
     }
     if unsafe !isLost && PQexitPipelineMode(handle) != 1 { close() }
     if let problem { throw problem }
-    return answers
+    return Array(answers.dropFirst(beginning.count))
   }
 }
 #endif

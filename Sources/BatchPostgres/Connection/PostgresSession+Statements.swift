@@ -24,6 +24,9 @@ extension PostgresSession {
     _ values: [PostgresValue],
     format: PostgresResult.Format = .text
   ) throws(BatchError) -> PostgresResult {
+    if upcoming != nil, format == .text {
+      return try execute(together: [PostgresStatement(sql: sql, values: values)])[0]
+    }
     try send(sql, values, format)
     guard let result = try takeResults() else { throw sessionError() }
     return result
@@ -49,6 +52,7 @@ extension PostgresSession {
 
   /// Runs our own statements, which contain no foreign values, in one message: one round trip.
   package func run(_ script: String) throws(BatchError) {
+    try beginUpcoming()
     guard !isClosed, unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
     try takeResults()
   }
@@ -99,6 +103,7 @@ extension PostgresSession {
     _ values: [PostgresValue] = []
   ) throws(BatchError) -> PostgresResult {
     // The next statement replaces an unnamed one, which takes no memory in PgBouncer.
+    try beginUpcoming()
     let types = values.map(\.type)
     guard !isClosed, unsafe PQsendPrepare(handle, "", sql, Int32(types.count), types) == 1 else {
       throw sessionError()
@@ -122,6 +127,7 @@ extension PostgresSession {
     _ values: [PostgresValue],
     _ format: PostgresResult.Format
   ) throws(BatchError) {
+    try beginUpcoming()
     guard !isClosed else { throw sessionError() }
     if interrupter.isInterrupted {
       throw BatchError(.interrupted, "interrupted", at: address.description)

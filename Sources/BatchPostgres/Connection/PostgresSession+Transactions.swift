@@ -134,6 +134,8 @@ package struct SearchPath: Sendable, Hashable {
 extension PostgresSession {
   /// Runs `body` in a transaction: commits if it returns, rolls back if it throws.
   ///
+  /// The transaction begins together with its first statement, which saves a round trip to the server.
+  ///
   /// - Throws: The error of `body`; `connectionLost`, with the state `transactionResolutionUnknown`, if the
   ///   connection broke at COMMIT, so that the outcome is unknown here.
   @discardableResult
@@ -141,7 +143,7 @@ extension PostgresSession {
     _ options: TransactionOptions = TransactionOptions(),
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    try begin(options)
+    upcoming = options
     let result: Result
     do {
       result = try body()
@@ -182,8 +184,26 @@ extension PostgresSession {
     }
   }
 
+  /// Begins the transaction that waits for its first statement, if there is one.
+  func beginUpcoming() throws(BatchError) {
+    guard let options = upcoming else { return }
+    upcoming = nil
+    try begin(options)
+  }
+
+  /// The statements that begin the upcoming transaction, for the caller to run before its own; none if it has begun.
+  func takeBeginning() -> [PostgresStatement] {
+    guard let options = upcoming else { return [] }
+    upcoming = nil
+    return options.statements
+  }
+
   /// Commits the transaction.
   package func commit() throws(BatchError) {
+    if upcoming != nil {
+      upcoming = nil
+      return
+    }
     let tag: String
     do {
       try send("COMMIT", [], .text)
@@ -205,6 +225,7 @@ extension PostgresSession {
 
   /// Rolls back the transaction, if one is open.
   package func rollBack() {
+    upcoming = nil
     guard !isLost, isInTransaction else { return }
     abandon()
     // Unlike other statements, this one must also run after an interrupt.

@@ -30,6 +30,8 @@ package final class PostgresSession {
   let handle: OpaquePointer
   private let notices: PostgresNotices
   private(set) var isClosed = false
+  /// The transaction that begins with the next statement.
+  var upcoming: TransactionOptions?
   /// The table whose columns a chunk found unchanged, and their version then.
   var columnsVersion: String?
   /// Whether it has done a chunk of a run.
@@ -81,9 +83,9 @@ package final class PostgresSession {
   /// The socket of the connection.
   var socket: Int32 { unsafe PQsocket(handle) }
 
-  /// Whether a transaction is open, failed or not.
+  /// Whether a transaction is open, failed or not, or begins with the next statement.
   package var isInTransaction: Bool {
-    unsafe !isClosed && PQtransactionStatus(handle) != PQTRANS_IDLE
+    unsafe !isClosed && (upcoming != nil || PQtransactionStatus(handle) != PQTRANS_IDLE)
   }
 
   /// Runs `body`, and passes the server's notices meanwhile to `listener`.

@@ -14,7 +14,7 @@ extension ChunkTransaction where Change == PostgresTransform {
   ///   - method: See ``run(_:at:under:by:in:)``.
   ///   - session: The session, in no transaction.
   ///   - compute: The computation.
-  /// - Returns: The outcomes of the identifiers.
+  /// - Returns: See ``run(_:at:under:by:in:)``.
   /// - Throws: The errors of ``run(_:at:under:by:in:)`` and of `compute`; one of code `retryLater` if rows are
   ///   postponed, so the chunk must be retried.
   package func run(
@@ -24,7 +24,7 @@ extension ChunkTransaction where Change == PostgresTransform {
     by method: inout WritingMethod,
     in session: PostgresSession,
     computing compute: @escaping RowComputation
-  ) throws(BatchError) -> Outcomes {
+  ) throws(BatchError) -> Commit {
     var chunk = chunk
     for _ in 0..<Self.refreshLimit {
       do {

@@ -50,7 +50,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   ///   - method: The method to start with: the one that earlier chunks needed, since the cause for which one row is
   ///     passed over often applies to many. Afterwards, the method that this chunk needed.
   ///   - session: The session, in no transaction.
-  /// - Returns: The outcomes of the identifiers.
+  /// - Returns: The outcomes of the identifiers, and how long the server worked on them: the way there and back, and the
+  ///   COMMIT, take as long for few rows as for many.
   /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, `damagedFile` if somebody
   ///   has changed the ledger; errors about the chunk.
   package func run(
@@ -59,21 +60,21 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     under lease: SpanLease,
     by method: inout WritingMethod,
     in session: PostgresSession
-  ) throws(BatchError) -> Outcomes {
+  ) throws(BatchError) -> Commit {
     if method == .counting {
       do {
         if let statement = try change.countingStatement(for: rows),
-          let outcomes = try attempt(rows, statement, at: positions, under: lease, in: session)
+          let commit = try attempt(rows, statement, at: positions, under: lease, in: session)
         {
           session.hasDoneChunk = true
-          return outcomes
+          return commit
         }
       } catch {
         guard !session.isLost, change.canBeListed(error) else { throw error }
         method = error.isAboutAmount ? .halving : .listing
       }
     }
-    let outcomes = try attempt(
+    let commit = try attempt(
       rows,
       at: positions,
       under: lease,
@@ -82,8 +83,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     )
     session.hasDoneChunk = true
     // If a chunk takes too long, others of its size will too.
-    if method == .listing, outcomes.succeeded == positions.count { method = .counting }
-    return outcomes
+    if method == .listing, commit.outcomes.succeeded == positions.count { method = .counting }
+    return commit
   }
 
   private var options: TransactionOptions {
@@ -99,7 +100,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   /// Processes a chunk by one statement, in two round trips to the server: one for everything up to the COMMIT, and
   /// one for the COMMIT.
   ///
-  /// - Returns: The outcomes of the identifiers; nil, with nothing changed, if the chunk could not be entered in the
+  /// - Returns: The result; nil, with nothing changed, if the chunk could not be entered in the
   ///   ledger, so the caller must find out why.
   private func attempt(
     _ rows: Change.Rows,
@@ -107,8 +108,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     at positions: Range<Int>,
     under lease: SpanLease,
     in session: PostgresSession
-  ) throws(BatchError) -> Outcomes? {
-    let outcomes: Outcomes
+  ) throws(BatchError) -> Commit? {
+    let commit: Commit
     do {
       let entry = fence.entry(of: positions, under: lease)
       let checks = checks(under: lease, in: session)
@@ -119,16 +120,16 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
         session.rollBack()
         return nil
       }
-      try check(answers.suffix(checks.count), under: lease, in: session)
+      let duration = try check(answers.suffix(checks.count), under: lease, in: session)
       let written = try change.counted(rows, by: answers[answers.startIndex + 1])
       try fence.complete(positions, written, in: session)
-      outcomes = written.outcomes
+      commit = Commit(outcomes: written.outcomes, duration: duration)
     } catch {
       session.rollBack()
       throw error
     }
     try session.commit()
-    return outcomes
+    return commit
   }
 
   /// The checks that follow the entry of a chunk and the change of its rows: that the tables are the same and, with the
@@ -140,16 +141,20 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     [change.identities] + (session.hasDoneChunk ? [] : [fence.counts(under: lease)])
   }
 
+  /// Checks the answers to ``checks(under:in:)``.
+  ///
+  /// - Returns: How long the transaction has taken.
   private func check(
     _ answers: ArraySlice<PostgresResult>,
     under lease: SpanLease,
     in session: PostgresSession
-  ) throws(BatchError) {
+  ) throws(BatchError) -> Duration {
     guard let identities = answers.first else {
       preconditionFailure("a statement without an answer")
     }
     try change.requireSameTables(by: identities, in: session)
     if let counts = answers.dropFirst().first { try fence.requireCounted(lease, by: counts) }
+    return change.duration(by: identities)
   }
 
   /// Processes a chunk in parts.
@@ -159,10 +164,10 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     under lease: SpanLease,
     by method: WritingMethod,
     in session: PostgresSession
-  ) throws(BatchError) -> Outcomes {
+  ) throws(BatchError) -> Commit {
     try session.transaction(options) { () throws(BatchError) in
       if case .isThere(let outcomes) = try fence.enter(positions, under: lease, in: session) {
-        return outcomes
+        return Commit(outcomes: outcomes, duration: .zero)
       }
       var policy = onFailure
       if onFailure != .failChunk {
@@ -170,9 +175,9 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       }
       let written = try change.list(rows, method, onFailure: policy, in: session)
       let checks = checks(under: lease, in: session)
-      try check(session.execute(together: checks)[...], under: lease, in: session)
+      let duration = try check(session.execute(together: checks)[...], under: lease, in: session)
       try fence.complete(positions, written, in: session)
-      return written.outcomes
+      return Commit(outcomes: written.outcomes, duration: duration)
     }
   }
 }

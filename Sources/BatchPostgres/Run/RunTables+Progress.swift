@@ -13,8 +13,17 @@ extension RunTables {
     ofRun run: String,
     in session: PostgresSession
   ) throws(BatchError) -> DoneRanges {
+    try doneRanges(
+      session.execute(together: doneStatements(of: span, ofRun: run))[...],
+      of: span,
+      ofRun: run
+    )
+  }
+
+  /// The statements that read what is done of a span, and how much was counted.
+  func doneStatements(of span: Range<Int>, ofRun run: String) -> [PostgresStatement] {
     let (first, next) = (Int64(span.lowerBound), Int64(span.upperBound))
-    let answers = try session.execute(together: [
+    return [
       PostgresStatement(
         sql: """
           SELECT first, next, chunks, succeeded, unchanged, vanished, no_longer_matching, failed FROM \(ledger)
@@ -29,11 +38,22 @@ extension RunTables {
           """,
         values: [.text(run), .integer(first)]
       ),
-    ])
-    let done = try Self.doneRanges(answers[0], ofRun: run)
+    ]
+  }
+
+  /// What is done of a span by the answers to ``doneStatements(of:ofRun:)``; see ``doneRanges(of:ofRun:in:)``.
+  func doneRanges(
+    _ answers: ArraySlice<PostgresResult>,
+    of span: Range<Int>,
+    ofRun run: String
+  ) throws(BatchError) -> DoneRanges {
+    guard let ledger = answers.first, let counts = answers.last, answers.count == 2 else {
+      preconditionFailure("a statement without an answer")
+    }
+    let done = try Self.doneRanges(ledger, ofRun: run)
     try Self.requireCounted(
       done: Int64(done.count),
-      entered: answers[1].integer(0, 0),
+      entered: counts.integer(0, 0),
       of: span,
       ofRun: run
     )

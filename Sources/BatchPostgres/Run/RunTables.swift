@@ -111,19 +111,18 @@ package struct RunTables: Sendable, Hashable {
           "bring _batch_run back, or drop all tables whose names begin with _batch_ to forget the runs"
       )
     }
-    for table in missing {
-      do {
-        for statement in definitions(of: table) { try session.execute(statement) }
-      } catch {
-        guard error.postgres?.state == .insufficientPrivilege else { throw error }
-        throw BatchError(
-          .accessDenied,
-          "the role may not create the tables of runs in the schema \(schema.quotedForMessage)",
-          at: session.address.description,
-          remedy: "have it granted CREATE on the schema, or name one of its own",
-          underlying: error.postgres
-        )
-      }
+    do {
+      let definitions = missing.flatMap(definitions)
+      try session.execute(together: definitions.map { PostgresStatement(sql: $0) })
+    } catch {
+      guard error.postgres?.state == .insufficientPrivilege else { throw error }
+      throw BatchError(
+        .accessDenied,
+        "the role may not create the tables of runs in the schema \(schema.quotedForMessage)",
+        at: session.address.description,
+        remedy: "have it granted CREATE on the schema, or name one of its own",
+        underlying: error.postgres
+      )
     }
   }
 

@@ -51,17 +51,15 @@ package struct SharedChangeProcessor: ChunkProcessor {
     // After a broken connection, the ledger has the outcome of the chunk.
     let (commit, after) = try await prepared.worker.persistently(within: reconnection) {
       session throws(BatchError) in
-      // The chunk may have waited for the worker's previous one.
-      let start = ContinuousClock.now
       var method = before
-      let outcomes = try chunks.run(
+      let commit = try chunks.run(
         prepared.keys,
         at: positions,
         under: lease,
         by: &method,
         in: session
       )
-      return (Commit(outcomes: outcomes, duration: start.duration(to: .now)), method)
+      return (commit, method)
     }
     if after != before { method.withLock { $0 = after } }
     return commit

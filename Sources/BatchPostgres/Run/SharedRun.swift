@@ -179,23 +179,32 @@ extension RunTables {
       .integer(Int64(list.count))
     )
     let length = length ?? SpanList.length(for: list)
+    // Sent together, so that a far server takes no longer than a near one, and a few at a time, since they are in memory.
+    var spans: [PostgresStatement] = []
+    var byteCount = 0
     for first in stride(from: 0, to: list.count, by: length) {
       let positions = first..<min(first + length, list.count)
-      try session.execute(
-        """
-        WITH begun AS (INSERT INTO \(span) (run, first, next) VALUES ($1::uuid, $2, $3) RETURNING run, first)
-        INSERT INTO \(tally) (run, first, backend, entered) SELECT run, first, 0, 0 FROM begun
-        """,
-        .text(run),
-        .integer(Int64(positions.lowerBound)),
-        .integer(Int64(positions.upperBound))
+      let bytes = try SpanList.packed(list, positions)
+      let begun = PostgresStatement(
+        sql: """
+          WITH begun AS (INSERT INTO \(span) (run, first, next) VALUES ($1::uuid, $2, $3) RETURNING run, first)
+          INSERT INTO \(tally) (run, first, backend, entered) SELECT run, first, 0, 0 FROM begun
+          """,
+        values: [
+          .text(run), .integer(Int64(positions.lowerBound)), .integer(Int64(positions.upperBound)),
+        ]
       )
-      try session.execute(
-        "INSERT INTO \(self.list) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
-        .text(run),
-        .integer(Int64(first)),
-        .blob(try SpanList.packed(list, positions))
+      let packed = PostgresStatement(
+        sql: "INSERT INTO \(self.list) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
+        values: [.text(run), .integer(Int64(first)), .blob(bytes)]
       )
+      spans += [begun, packed]
+      byteCount += bytes.count
+      if byteCount >= SpanList.sentLimit || positions.upperBound == list.count {
+        try session.execute(together: spans)
+        spans.removeAll()
+        byteCount = 0
+      }
     }
   }
 

@@ -82,10 +82,8 @@ package struct SharedTransformProcessor: ChunkProcessor {
     // After a broken connection, the ledger has the outcome of the chunk.
     let (commit, after) = try await prepared.worker.persistently(within: reconnection) {
       session throws(BatchError) in
-      // The chunk may have waited for the worker's previous one.
-      let start = ContinuousClock.now
       var method = before
-      let outcomes = try chunks.run(
+      let commit = try chunks.run(
         prepared.chunk,
         at: positions,
         under: lease,
@@ -93,7 +91,7 @@ package struct SharedTransformProcessor: ChunkProcessor {
         in: session,
         computing: compute
       )
-      return (Commit(outcomes: outcomes, duration: start.duration(to: .now)), method)
+      return (commit, method)
     }
     if after != before { method.withLock { $0 = after } }
     return commit

@@ -60,48 +60,51 @@ package struct SpanClaims: Sendable {
     // The statement after the lock must see everything committed before it, which only this isolation level ensures.
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       // A transaction that sets the run aside waits for this one, and then revokes the span.
-      let run = try session.execute(
-        "SELECT FROM \(tables.run) WHERE run = $1::uuid AND state = 'running' FOR SHARE",
-        .text(self.run)
+      let running = PostgresStatement(
+        sql: "SELECT FROM \(tables.run) WHERE run = $1::uuid AND state = 'running' FOR SHARE",
+        values: [.text(run)]
       )
-      guard run.count == 1 else { return .exhausted }
       // A process that asks is alive, and must not lose its new span immediately.
-      try session.execute(
-        "UPDATE \(tables.host) SET seen_at = clock_timestamp() WHERE run = $1::uuid AND host = $2::uuid",
-        .text(self.run),
-        .text(host)
+      let seen = PostgresStatement(
+        sql:
+          "UPDATE \(tables.host) SET seen_at = clock_timestamp() WHERE run = $1::uuid AND host = $2::uuid",
+        values: [.text(run), .text(host)]
       )
-      let found = try session.execute(
-        """
-        WITH free AS MATERIALIZED (
-          -- A subquery, not a join: if a span was claimed since the statement began, the server checks the condition
-          -- again with the new version of the span, but with the old versions of rows joined to it.
-          SELECT s.first FROM \(tables.span) AS s
-          WHERE s.run = $1::uuid AND NOT s.done AND s.first <> ALL ($3)
-            AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
-              SELECT FROM \(tables.host) AS h WHERE h.run = s.run AND h.host = s.host
-                AND abs(extract(epoch FROM clock_timestamp() - h.seen_at)) * 1000 <= $4))
-          ORDER BY s.first LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
-        UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
-        WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token
-        """,
-        .text(self.run),
-        .text(host),
-        .array(PostgresArray(known.map { Int64($0) })),
-        .integer(Int64(lease.milliseconds))
+      let claimed = PostgresStatement(
+        sql: """
+          WITH free AS MATERIALIZED (
+            -- A subquery, not a join: if a span was claimed since the statement began, the server checks the condition
+            -- again with the new version of the span, but with the old versions of rows joined to it.
+            SELECT s.first FROM \(tables.span) AS s
+            WHERE s.run = $1::uuid AND NOT s.done AND s.first <> ALL ($3)
+              AND EXISTS (SELECT FROM \(tables.run) WHERE run = $1::uuid AND state = 'running')
+              AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
+                SELECT FROM \(tables.host) AS h WHERE h.run = s.run AND h.host = s.host
+                  AND abs(extract(epoch FROM clock_timestamp() - h.seen_at)) * 1000 <= $4))
+            ORDER BY s.first LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
+          UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
+          WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token
+          """,
+        values: [
+          .text(run), .text(host), .array(PostgresArray(known.map { Int64($0) })),
+          .integer(Int64(lease.milliseconds)),
+        ]
       )
+      let answers = try session.execute(together: [running, seen, claimed])
+      guard answers[0].count == 1 else { return .exhausted }
+      let found = answers[2]
       if found.count == 1, let first = found.integer(0, 0), let next = found.integer(0, 1),
         let token = found.integer(0, 2), first < next
       {
         let lease = SpanLease(positions: Int(first)..<Int(next), token: token)
-        let done = try tables.doneRanges(of: lease.positions, ofRun: self.run, in: session)
+        let done = try tables.doneRanges(of: lease.positions, ofRun: run, in: session)
         let remaining = done.remaining(of: lease.positions.upperBound)
           .map { $0.clamped(to: lease.positions) }.filter { !$0.isEmpty }
         return .granted(lease, remaining: remaining)
       }
       let rest = try session.execute(
         "SELECT 1 FROM \(tables.span) WHERE run = $1::uuid AND NOT done LIMIT 1",
-        .text(self.run)
+        .text(run)
       )
       return rest.count == 0 ? .exhausted : .noneFree
     }
@@ -115,18 +118,23 @@ package struct SpanClaims: Sendable {
   package func close(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       // This changes a key, so it waits for the span's uncommitted chunks.
-      let locked = try session.execute(
-        """
-        UPDATE \(tables.span) SET token = token + 1, host = NULL
-        WHERE run = $1::uuid AND first = $2 AND token = $3 AND NOT done
-        """,
-        .text(run),
-        .integer(Int64(lease.positions.lowerBound)),
-        .integer(lease.token)
+      let locked = PostgresStatement(
+        sql: """
+          UPDATE \(tables.span) SET token = token + 1, host = NULL
+          WHERE run = $1::uuid AND first = $2 AND token = $3 AND NOT done
+          """,
+        values: [
+          .text(run), .integer(Int64(lease.positions.lowerBound)), .integer(lease.token),
+        ]
       )
-      guard locked.affectedCount == 1 else { throw SpanFence.lost(lease, ofRun: run) }
+      let answers = try session.execute(
+        together: [locked] + tables.doneStatements(of: lease.positions, ofRun: run)
+      )
+      guard let answer = answers.first, answer.affectedCount == 1 else {
+        throw SpanFence.lost(lease, ofRun: run)
+      }
       // Chunks missing from the ledger may have been removed by somebody, and must not be done again.
-      _ = try tables.doneRanges(of: lease.positions, ofRun: run, in: session)
+      _ = try tables.doneRanges(answers.dropFirst(), of: lease.positions, ofRun: run)
       let sums = RunTables.outcomes.map { "coalesce(sum(\($0)), 0) AS \($0)" }
       let closed = try session.execute(
         """

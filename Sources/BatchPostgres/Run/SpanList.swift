@@ -5,6 +5,8 @@ package import BatchIdentifiers
 enum SpanList {
   /// The approximate limit of bytes for a span's list: a host holds the lists of its spans in memory.
   private static let byteLimit = 4 << 20
+  /// The approximate number of bytes of lists to send at once.
+  static let sentLimit = 1 << 20
   /// A span is long enough to take a while, yet a small part of a long list.
   private static let lengths = 10_000...500_000
   /// The minimum number of spans, if the list is long enough.

@@ -239,7 +239,9 @@ import Testing
       "type": "transform", "columns": ["id", "n", "price"], "writes": ["n", "price"],
       "handler": "add",
     ]
-    try job.writeJob(["action": action, "skip": ["limit": 5]])
+    // A lease of two seconds is too short for this process, in which other tests block threads.
+    let database = ["url": job.url(), "lease": "60s"]
+    try job.writeJob(["action": action, "skip": ["limit": 5], "database": database])
     let refused = try job.batch("run", "job.json")
     #expect(refused.status == 2)
     #expect(refused.errors.contains("no handler \"add\""), "\(refused.errors)")

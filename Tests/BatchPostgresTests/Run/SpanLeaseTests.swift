@@ -205,7 +205,7 @@ import Testing
     let again = Task {
       try await other.perform { session throws(BatchError) in
         var method = WritingMethod.counting
-        return try chunks.run(keys, at: 0..<8, under: lease, by: &method, in: session)
+        return try chunks.run(keys, at: 0..<8, under: lease, by: &method, in: session).outcomes
       }
     }
     try await trial.database.wait(
@@ -239,7 +239,7 @@ import Testing
       try await connection.perform { session throws(BatchError) in
         socket.withLock { $0 = session.socket }
         var method = WritingMethod.counting
-        return try chunks.run(keys, at: 0..<8, under: lease, by: &method, in: session)
+        return try chunks.run(keys, at: 0..<8, under: lease, by: &method, in: session).outcomes
       }
     }
     func wait(for event: String) async throws {
@@ -317,7 +317,7 @@ import Testing
     var method = WritingMethod.counting
     func run(_ positions: Range<Int>, _ lease: SpanLease) throws -> Outcomes {
       let keys = try trial.trial.keys(positions)
-      return try chunks.run(keys, at: positions, under: lease, by: &method, in: a.session)
+      return try chunks.run(keys, at: positions, under: lease, by: &method, in: a.session).outcomes
     }
     let first = try run(0..<10, lease)
     #expect(first.succeeded == 7)
@@ -353,6 +353,7 @@ import Testing
     for positions in [0..<16, 16..<32] {
       let keys = try trial.trial.keys(positions)
       let outcomes = try chunks.run(keys, at: positions, under: lease, by: &method, in: a.session)
+        .outcomes
       #expect(outcomes.succeeded == 16)
       #expect(method == .halving)
     }

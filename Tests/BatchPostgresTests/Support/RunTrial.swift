@@ -105,7 +105,7 @@ final class RunTrialHost {
   @discardableResult
   func commit(_ positions: Range<Int>, under lease: SpanLease) throws -> Outcomes {
     let keys = try trial.trial.keys(positions)
-    return try chunks.run(keys, at: positions, under: lease, by: &method, in: session)
+    return try chunks.run(keys, at: positions, under: lease, by: &method, in: session).outcomes
   }
 
   /// Makes the server believe that the process has been silent for some time.

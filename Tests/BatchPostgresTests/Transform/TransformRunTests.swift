@@ -62,7 +62,7 @@ import Testing
       by: &host.method,
       in: host.session,
       computing: compute
-    )
+    ).outcomes
     #expect(outcomes.succeeded == 40)
     #expect(calls.withLock { $0 } == [40, 3, 3])
     #expect(try trial.counts() == ["1 x 36", "11 x 2", "21 x 2"])
@@ -75,7 +75,7 @@ import Testing
       by: &host.method,
       in: host.session,
       computing: compute
-    )
+    ).outcomes
     #expect(again == outcomes)
     #expect(try trial.counts() == ["1 x 36", "11 x 2", "21 x 2"])
   }
@@ -101,7 +101,7 @@ import Testing
       by: &host.method,
       in: host.session,
       computing: compute
-    )
+    ).outcomes
     #expect(outcomes.succeeded == 10)
     #expect(changes.withLock { $0 } == 6)
     #expect(try trial.counts() == ["1 x 9", "61 x 1"])
@@ -130,7 +130,7 @@ import Testing
       by: &host.method,
       in: host.session,
       computing: Self.addOne()
-    )
+    ).outcomes
     #expect(outcomes.succeeded == 9)
     #expect(outcomes.noLongerMatching == 1)
     #expect(try trial.counts() == ["0 x 1", "1 x 9"])
@@ -173,7 +173,7 @@ import Testing
         by: &host.method,
         in: host.session,
         computing: compute
-      )
+      ).outcomes
     }
     let first = try run(0..<20, lease)
     #expect(first.succeeded == 14)

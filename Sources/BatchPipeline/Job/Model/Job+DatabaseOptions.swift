@@ -87,7 +87,10 @@ extension Job {
     /// The size of chunks for a job that gives none.
     ///
     /// Each chunk on a server waits for its own commit, and locks only its own rows: those of a
-    /// fixed 1,000 would take up to twice the time of larger ones. In a file, chunks share commits.
-    var standardChunk: Chunk { server == nil ? Chunk() : Chunk(target: .milliseconds(100)) }
+    /// fixed 1,000 would take up to twice the time of larger ones, so that is the minimum. In a file,
+    /// chunks share commits.
+    var standardChunk: Chunk {
+      server == nil ? Chunk() : Chunk(target: .milliseconds(100), minimum: 1_000)
+    }
   }
 }
