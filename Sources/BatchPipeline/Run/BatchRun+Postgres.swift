@@ -102,18 +102,27 @@ extension BatchRun {
     }
   }
 
-  /// Reopens the last run for what has failed in it, and takes part in that; in one that is not finished it takes part as it is.
+  /// Reopens the last run for what has failed in it, and takes part in that, as where another host has reopened it.
   private func retry(
     _ opening: PostgresConnection,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
     let job = job
-    let (tables, run) = try await opening.perform { session throws(BatchError) in
+    let (tables, run, isRetry) = try await opening.perform { session throws(BatchError) in
       let tables = try RunTables(of: session)
-      return (tables, try job.sharedRun(nil, tables, in: session))
+      let run = try job.sharedRun(nil, tables, in: session)
+      return (tables, run, try tables.isRetry(run.run, in: session))
     }
     if run.state == .running {
+      guard isRetry else {
+        throw BatchError(
+          .unfinishedRun,
+          "the run is unfinished, and what fails in it is retried when it is finished",
+          at: "run \(run.run)",
+          remedy: "finish it first: batch run"
+        )
+      }
       return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
     }
     guard job.action.writes else {

@@ -3,6 +3,15 @@ import BatchEngine
 package import BatchIdentifiers
 
 extension RunTables {
+  /// Whether a run has been reopened to retry its failures.
+  package func isRetry(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    let attempt = try session.integer(
+      "SELECT attempt FROM \(self.run) WHERE run = $1::uuid",
+      .text(run)
+    )
+    return attempt ?? 1 > 1
+  }
+
   /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have locked the job:
   /// any number of processes can then take part in it, as in a stopped run.
   ///

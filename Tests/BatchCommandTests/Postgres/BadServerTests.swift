@@ -54,6 +54,19 @@ import Testing
     }
   }
 
+  @Test func `a URL that libpq cannot read is reported with its place, without a password`() throws {
+    let job = try SharedJob(rows: 1)
+    for url in ["postgres://a:hunter2@h:x%zz/d", "postgres://h/d?colour=red", "postgres://[::1/d"] {
+      try job.writeJob(["database": ["url": url]])
+      for command in ["validate", "run"] {
+        let result = try job.batch(command, "job.json")
+        #expect(result.status == 2, "\(result.errors)")
+        #expect(result.errors.contains("database.url: the URL cannot be read"), "\(result.errors)")
+        #expect(!result.errors.contains("hunter2"))
+      }
+    }
+  }
+
   @Test func `a missing database, table or column is reported`() throws {
     let job = try SharedJob(rows: 1)
     try job.writeJob(["database": ["url": job.database.cluster.url(database: "nowhere")]])

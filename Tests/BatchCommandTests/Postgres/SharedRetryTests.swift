@@ -78,6 +78,23 @@ import Testing
     #expect(try job.counts() == ["0 x 1", "1 x 999"])
   }
 
+  @Test func `a run that is unfinished is not retried, and its other rows stay undone`() throws {
+    let job = try SharedJob(rows: 1_000)
+    try Self.poison(job, "5, 905, 906")
+    try job.writeJob(["skip": ["limit": 2], "workers": 1])
+    #expect(try job.start().wait().status == 1)
+    let before = try job.counts()
+    #expect(before.count == 2)
+    let result = try job.batch("retry-failed", "job.json")
+    #expect(result.status == 2, "\(result.errors)")
+    #expect(result.errors.contains("finish it first: batch run"), "\(result.errors)")
+    #expect(try job.counts() == before)
+    try job.database.run("ALTER TABLE t DROP CONSTRAINT poison")
+    #expect(try job.batch("run", "job.json").status == 4)
+    #expect(try job.batch("retry-failed", "job.json").status == 0)
+    #expect(try job.counts() == ["1 x 1000"])
+  }
+
   @Test func `two hosts that retry at once both take part`() throws {
     let job = try SharedJob(rows: 1_000)
     try Self.poison(job, "5")

@@ -118,11 +118,24 @@ extension Job.DatabaseOptions.Server {
   /// Whether a URL holds a password, by libpq's reading of it.
   fileprivate static func holdsPassword(_ url: String) -> Bool {
     #if PostgreSQL
-    // What libpq cannot read is refused when it is to be used.
     (try? ServerAddress(url: url))?.holdsPassword ?? false
     #else
     // Without libpq the job is refused in any case.
     false
+    #endif
+  }
+
+  /// Why libpq cannot read a URL; nil if it can.
+  fileprivate static func parsingError(of url: String) -> BatchError? {
+    #if PostgreSQL
+    do {
+      _ = try ServerAddress(url: url)
+      return nil
+    } catch {
+      return error
+    }
+    #else
+    nil
     #endif
   }
 }
@@ -177,6 +190,8 @@ extension Job {
             remedy: "write postgres://user@host/database"
           )
         )
+      } else if let error = DatabaseOptions.Server.parsingError(of: url) {
+        problems.append(JobProblem(server.path, error.message, remedy: error.remedy))
       } else if DatabaseOptions.Server.holdsPassword(url) {
         problems.append(
           JobProblem(
