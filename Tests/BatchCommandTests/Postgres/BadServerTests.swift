@@ -54,7 +54,8 @@ import Testing
     }
   }
 
-  @Test func `a URL that libpq cannot read is reported with its place, without a password`() throws {
+  @Test func `a URL that libpq cannot read is reported with its place, without a password`() throws
+  {
     let job = try SharedJob(rows: 1)
     for url in ["postgres://a:hunter2@h:x%zz/d", "postgres://h/d?colour=red", "postgres://[::1/d"] {
       try job.writeJob(["database": ["url": url]])
