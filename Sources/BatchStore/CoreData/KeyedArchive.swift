@@ -60,8 +60,9 @@ struct ArchivedObject {
 
   /// The elements of an array, or the values of a dictionary, in order.
   var elements: [ArchivedObject] {
-    if let known = self["values"] { return known.elements }
-    guard let list = self["NS.objects"], case .array(let elements) = objects[list.index] else {
+    // No further: in a damaged archive, these may contain themselves.
+    let known = self["values"] ?? self
+    guard let list = known["NS.objects"], case .array(let elements) = objects[list.index] else {
       return []
     }
     return elements.compactMap { object(at: $0) }

@@ -80,6 +80,29 @@ import Testing
     #expect(model.entities["Author"]?.contains { $0.name == "favFeedbacks" } == false)
   }
 
+  @Test func `a model whose entities contain themselves is refused`() {
+    func text(_ text: String) -> [UInt8] { [0x50 | UInt8(text.utf8.count)] + text.utf8 }
+    // {"$objects": ["$null", {"NSEntities": UID 2}, {"values": UID 2}], "$top": {"root": UID 1}}
+    let objects: [[UInt8]] = [
+      [0xd2, 1, 3, 2, 4], text("$objects"), [0xa3, 5, 6, 9], text("$top"), [0xd1, 11, 12],
+      text("$null"), [0xd1, 7, 8], text("NSEntities"), [0x80, 2], [0xd1, 10, 8], text("values"),
+      text("root"), [0x80, 1],
+    ]
+    var bytes = Array("bplist00".utf8)
+    var offsets: [UInt8] = []
+    for object in objects {
+      offsets.append(UInt8(bytes.count))
+      bytes += object
+    }
+    let table = UInt8(bytes.count)
+    func number(_ value: UInt8) -> [UInt8] { Array(repeating: 0, count: 7) + [value] }
+    bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1]
+    bytes += number(UInt8(objects.count)) + number(0) + number(table)
+    #expect { try CachedModel(bytes) } throws: { error in
+      (error as? ByteReader.Damage).map { "\($0)".contains("no entities") } == true
+    }
+  }
+
   @Test(arguments: CoreDataFixture.allCases)
   func `no damage of a model traps`(fixture: CoreDataFixture) throws {
     let packed = try Self.cache(of: fixture)
