@@ -17,8 +17,13 @@ extension RunPolicy {
       let isNone = text == "none"
       do throws(BatchError) {
         switch name {
-        case "chunk.size": policy.chunk.size = try Self.number(Int(text), text)
-        case "chunk.target": policy.chunk.target = isNone ? nil : try Duration(parsing: text)
+        case "chunk.size":
+          let size = try Self.number(Int(text), text)
+          // Like --chunk-size, it turns the target off.
+          if settings["chunk.target"] == nil { policy.chunk = Chunk(size: size) }
+          policy.chunk.size = size
+        case "chunk.target" where isNone: policy.chunk = Chunk(size: policy.chunk.size)
+        case "chunk.target": policy.chunk.target = try Duration(parsing: text)
         case "throttle.identifiersPerSecond":
           policy.throttle.identifiersPerSecond = isNone ? nil : try Self.number(Double(text), text)
         case "throttle.sleepRatio":
