@@ -25,9 +25,8 @@ extension PlanText {
     )
     let key = report.key.joined(separator: ", ")
     try Terminal.print("entity    \(report.entity), identified by \(key)")
-    try Terminal.print(
-      "matches   \(report.matches.grouped) in \(Format.count(report.chunks, "chunk"))"
-    )
+    let matches = Self.matches(report.matches, inChunks: report.chunks, first: report.firstChunk)
+    try Terminal.print("matches   \(matches)")
     try printLines("fetch", [report.sql.fetch.onOneLine] + report.queryPlan)
     try printLines("archive", report.archiveCreation.map { ["\($0), when a run begins"] } ?? [])
     try printLines("apply", [report.sql.apply.onOneLine] + report.lookUp)

@@ -73,6 +73,13 @@ struct PlanText {
     return lines + [""] + TextLayout.wrapped("batch run \(next.words)", width: width)
   }
 
+  /// The number of rows and chunks.
+  static func matches(_ rows: Int, inChunks chunks: Int, first: Int?) -> String {
+    let rows = Format.count(rows, "row")
+    guard let first, chunks > 1 else { return "\(rows) in \(Format.count(chunks, "chunk"))" }
+    return "\(rows) in chunks of \(first.grouped) at first"
+  }
+
   private var facts: [(label: String, text: String)] {
     let key = plan.entity.key?.columns.joined(separator: ", ") ?? ""
     var facts: [(label: String, text: String)] = [
@@ -81,7 +88,7 @@ struct PlanText {
       ("entity", "\(plan.entity.name), identified by \(key)"),
       (
         "matches",
-        "\(Format.count(report.matches, "row")) in \(Format.count(report.chunks, "chunk"))"
+        Self.matches(report.matches, inChunks: report.chunks, first: report.firstChunk)
       ),
     ]
     if let file = report.identifiers {

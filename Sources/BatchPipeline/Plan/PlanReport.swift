@@ -74,8 +74,10 @@ public struct PlanReport: Sendable, Encodable {
 
   /// The number of matching rows.
   public let matches: Int
-  /// The number of chunks.
+  /// The number of chunks; if they adapt to a target, their number at the size of the first.
   public let chunks: Int
+  /// The number of rows in the first chunk, if the next ones adapt to a target; else nil.
+  public let firstChunk: Int?
   /// The SQL of the run.
   public let sql: Statements
   /// SQLite's plan for the selection, one step per line.
@@ -110,9 +112,8 @@ extension JobPlan {
   /// - Complexity: One count of the matching rows, and reads of up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let reader = store.connection(label: "batch.plan")
-    let bounds = job.chunk.target == nil ? 1...RunPolicy.chunkSizeLimit : job.chunk.bounds
-    let size = chunkSize ?? min(max(job.chunk.size, bounds.lowerBound), bounds.upperBound)
-    let chunkSize = min(size, job.throttle.largestChunk ?? size)
+    let adapts = chunkSize == nil && job.chunk.target != nil
+    let chunkSize = job.policy.firstChunk(ofSize: chunkSize)
     let imported = try importedIdentifiers()?.list
     return try await reader.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
@@ -145,6 +146,7 @@ extension JobPlan {
         return PlanReport(
           matches: matches,
           chunks: chunks,
+          firstChunk: adapts ? chunkSize : nil,
           sql: .init(
             create: archiveCreation,
             fetch: fetch,

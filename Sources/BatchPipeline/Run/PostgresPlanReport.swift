@@ -36,7 +36,10 @@ package struct PostgresPlanReport: Sendable, Encodable {
   /// The file that has the identifiers, if none are selected.
   package let identifiers: String?
   package let matches: Int
+  /// The number of chunks; if they adapt to a target, their number at the size of the first.
   package let chunks: Int
+  /// The number of rows in the first chunk, if the next ones adapt to a target.
+  package let firstChunk: Int?
   /// The statement that makes the archive when a run begins; nil if none is to be made.
   package let archiveCreation: String?
   package let sql: SQL
@@ -94,14 +97,14 @@ package struct PostgresPlanReport: Sendable, Encodable {
         searchPath: plan.query.path
       )
       return try session.transaction(options) { () throws(BatchError) in
-        try PostgresPlanReport(plan, chunkSize ?? job.chunk.size, next, in: session)
+        try PostgresPlanReport(plan, chunkSize, next, in: session)
       }
     }
   }
 
   private init(
     _ plan: PostgresPlan,
-    _ chunkSize: Int,
+    _ chunkSize: Int?,
     _ next: (String, String),
     in session: PostgresSession
   ) throws(BatchError) {
@@ -124,7 +127,10 @@ package struct PostgresPlanReport: Sendable, Encodable {
     } catch {
       throw query.explained(error)
     }
+    let adapts = chunkSize == nil && plan.job.chunk.target != nil
+    let chunkSize = plan.job.policy.firstChunk(ofSize: chunkSize)
     chunks = (matches + chunkSize - 1) / chunkSize
+    firstChunk = adapts ? chunkSize : nil
     identifiers = plan.identifiers?.path.string
     archiveCreation = plan.newArchive?.statement
     sql = SQL(
