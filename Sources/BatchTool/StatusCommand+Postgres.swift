@@ -38,14 +38,8 @@ extension StatusCommand {
       ("spans", "\(status.spansDone.grouped) of \(status.spans.grouped) done")
     )
     for host in status.hosts {
-      var words = [
-        host.isAlive ? Format.count(host.spans, "span") : "gone",
-        host.identifiersPerSecond.map { "\(Int($0).grouped)/s" },
-        "last heartbeat \(Format.seconds(host.lastSeenSecondsAgo)) ago",
-      ].compactMap(\.self)
-      if let hold = host.hold { words.append("held: \(hold)") }
       facts.append(
-        ("host \(host.name), process \(host.process)", words.joined(separator: ", "))
+        ("host \(host.name), process \(host.process)", words(for: host, of: status.summary))
       )
     }
     facts.append(("batch run", status.nextWords))
@@ -56,6 +50,21 @@ extension StatusCommand {
       hasColor: !isDrawn && Terminal.outputHasColor
     )
     return status.isLive ? lines + [ProgressPrinter.line(status.summary)] : lines
+  }
+
+  private static func words(for host: SharedRunStatus.Host, of run: RunSummary) -> String {
+    let time = "\(Format.seconds(host.lastSeenSecondsAgo)) ago"
+    if let end = host.end {
+      let reason = host.reason.flatMap { $0 == run.error || $0 == run.stopReason ? nil : ": \($0)" }
+      return "\(end) \(time)\(reason ?? "")"
+    }
+    var words = [
+      host.isAlive ? Format.count(host.spans, "span") : "gone",
+      host.identifiersPerSecond.map { "\(Int($0).grouped)/s" },
+      "last heartbeat \(time)",
+    ].compactMap(\.self)
+    if let hold = host.hold { words.append("held: \(hold)") }
+    return words.joined(separator: ", ")
   }
 }
 #endif

@@ -13,10 +13,7 @@ extension JobHistory {
       for run in try tables.runs(ofJobIfThere: job.name, in: session) {
         guard let standing = try tables.standing(ofRun: run.run, in: session) else { continue }
         let hosts = try tables.hosts(ofRun: run.run, in: session)
-        var summary = RunSummary(standing)
-        if summary.state == .running, !hosts.contains(where: { $0.silence < lease }) {
-          summary.state = .stopped
-        }
+        let summary = RunSummary(standing, of: hosts, lease: lease)
         runs.append(RecordedRun(try run.described(), summary))
       }
       return JobHistory(folder: session.address.description, bytes: 0, runs: runs.reversed())

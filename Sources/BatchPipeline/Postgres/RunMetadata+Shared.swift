@@ -52,5 +52,26 @@ extension RunSummary {
     case .setAside: state = .stopped
     }
   }
+
+  /// The summary of a shared run, of which nobody may know but the server: an unfinished run without a live process has
+  /// ended as its last process did.
+  init(_ standing: SharedRunStanding, of hosts: [RunHostStanding], lease: Duration) {
+    self.init(standing)
+    guard state == .running, !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
+    state = .stopped
+    guard let last = hosts.min(by: { $0.silence < $1.silence }) else { return }
+    elapsedSeconds = last.seenSeconds
+    guard let exit = last.exit else {
+      // A process that stops takes its row with it.
+      wasKilled = true
+      lastSeenAt = last.seenAt
+      return
+    }
+    endedAt = last.seenAt
+    switch exit.state {
+    case .stopped: stopReason = exit.reason
+    case .failed: (state, error) = (.failed, exit.reason)
+    }
+  }
 }
 #endif

@@ -79,7 +79,7 @@ struct SharedRunExecution {
     attending.cancel()
     await attending.value
     // Spans that it fails to release are taken over when their leases expire.
-    try? await presence.leave()
+    try? await presence.leave(HostExit(ended.summary))
     await spans.end()
     await own.close()
     tellMessages()
@@ -91,14 +91,23 @@ struct SharedRunExecution {
   {
     let (tables, run) = (tables, run.run)
     let standing = try await connection.persistently(within: lease) {
-      session throws(BatchError) in try tables.standing(ofRun: run, in: session)
+      session throws(BatchError) in
+      do throws(BatchError) {
+        return try tables.standing(ofRun: run, in: session)
+      } catch {
+        guard error.postgres?.state == .undefinedTable else { throw error }
+        return nil
+      }
     }
     if let standing { return standing }
     throw BatchError(
       .otherRun,
       "run \(run) is no longer in the database",
       at: plan.address.description,
-      remedy: "find out who removed it (batch cleanup does), or run again to start a new run"
+      remedy: """
+        find out who removed it (batch cleanup does), or whether another server that lacks it has taken over; \
+        batch run starts a new run
+        """
     )
   }
 
@@ -299,7 +308,8 @@ struct SharedRunExecution {
       }
       session.update(try await standing(connection))
     } catch {
-      failure = failure ?? error
+      // That the run is gone explains every other failure.
+      if failure == nil || error.code == .otherRun { failure = error }
     }
     var summary = session.summary()
     if let failure {
@@ -333,6 +343,17 @@ extension SharedRunExecution {
     }
     let manifest = parts.manifest(ofJob: job.name, PostgresExport.Format(action.format), recorded)
     try folder.publish(manifest, naming: recorded, ofRun: run.run)
+  }
+}
+
+extension HostExit {
+  /// The end of a process's part, by its summary; nil if the run is finished.
+  init?(_ summary: RunSummary) {
+    switch summary.state {
+    case .failed: self.init(.failed, because: summary.error)
+    case .stopped: self.init(.stopped, because: summary.stopReason)
+    default: return nil
+    }
   }
 }
 

@@ -5,7 +5,7 @@ import BatchPostgres
 
 /// The status of a job's last run on PostgreSQL, across all its processes.
 package struct SharedRunStatus: Sendable, Encodable {
-  /// A process that takes part, or did so and went silent.
+  /// A process that takes part, or did.
   package struct Host: Sendable, Encodable {
     package let name: String
     package let process: Int32
@@ -14,10 +14,14 @@ package struct SharedRunStatus: Sendable, Encodable {
     package let identifiersPerSecond: Double?
     /// Why it is held, in words.
     package let hold: String?
-    /// The time since its last heartbeat, by the server's clock.
+    /// The time since its last heartbeat or its end, by the server's clock.
     package let lastSeenSecondsAgo: Double
     /// Whether its last heartbeat is within a lease; otherwise its spans are free.
     package let isAlive: Bool
+    /// How it ended its part, `stopped` or `failed`; nil if it takes part, or went silent.
+    package let end: String?
+    /// Why it ended so, on one line.
+    package let reason: String?
   }
 
   package let summary: RunSummary
@@ -73,7 +77,9 @@ package struct SharedRunStatus: Sendable, Encodable {
     lease: Duration,
     _ decision: Result<SharedRunDecision, BatchError>
   ) {
-    self.hosts = hosts.map { host in
+    // It does not matter how processes left a run that is over.
+    let isOver = standing.run.state != .running
+    self.hosts = hosts.filter { !isOver || $0.isAlive(within: lease) }.map { host in
       Host(
         name: host.name,
         process: host.process,
@@ -81,30 +87,26 @@ package struct SharedRunStatus: Sendable, Encodable {
         identifiersPerSecond: host.rate,
         hold: host.hold,
         lastSeenSecondsAgo: host.silence / .seconds(1),
-        isAlive: host.silence < lease
+        isAlive: host.isAlive(within: lease),
+        end: host.exit?.state.rawValue,
+        reason: host.exit?.reason
       )
     }
     isBeginning = standing.run.state == .running && hosts.isEmpty && standing.elapsedSeconds < 5
     spans = standing.spanCount
     spansDone = standing.doneSpanCount
-    var summary = RunSummary(standing)
+    var summary = RunSummary(standing, of: hosts, lease: lease)
     let alive = self.hosts.filter(\.isAlive)
     if summary.state == .running {
-      if alive.isEmpty {
-        summary.state = .stopped
-        // A process that stops takes its row with it.
-        summary.wasKilled = !hosts.isEmpty
-      } else {
-        let rates = alive.compactMap(\.identifiersPerSecond)
-        let rate = rates.reduce(0, +)
-        if rate > 0 {
-          summary.identifiersPerSecond = rate
-          summary.etaSeconds = Double(summary.total - summary.done) / rate
-        }
-        if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
-          summary.throttle = hold
-          summary.state = hold.hasPrefix("pause") ? .paused : .throttled
-        }
+      let rates = alive.compactMap(\.identifiersPerSecond)
+      let rate = rates.reduce(0, +)
+      if rate > 0 {
+        summary.identifiersPerSecond = rate
+        summary.etaSeconds = Double(summary.total - summary.done) / rate
+      }
+      if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
+        summary.throttle = hold
+        summary.state = hold.hasPrefix("pause") ? .paused : .throttled
       }
     }
     self.summary = summary
@@ -144,7 +146,7 @@ extension RunControl {
         try tables.lock(job: job.name, in: session)
         let hosts = try tables.hosts(ofRun: run.run, in: session)
         guard run.state == .running,
-          hosts.contains(where: { $0.silence < job.database.lease })
+          hosts.contains(where: { $0.isAlive(within: job.database.lease) })
         else {
           throw BatchError(
             .notRunning,

@@ -201,7 +201,7 @@ extension BatchRun {
     let lease = job.database.lease
     try await connection.persistently(within: lease) { session throws(BatchError) in
       let hosts = try tables.hosts(ofRun: run.run, in: session)
-      guard !hosts.contains(where: { $0.silence < lease }) else { return }
+      guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
       try tables.request(nil, of: run.run, in: session)
     }
   }
@@ -512,7 +512,7 @@ extension RunTables {
     in session: PostgresSession
   ) throws(BatchError) {
     for run in runs {
-      let host = try hosts(ofRun: run.run, in: session).first { $0.silence < lease }
+      let host = try hosts(ofRun: run.run, in: session).first { $0.isAlive(within: lease) }
       guard let host else { continue }
       throw BatchError(
         .alreadyRunning,

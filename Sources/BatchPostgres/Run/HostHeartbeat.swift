@@ -80,6 +80,11 @@ package struct HostHeartbeat: Sendable {
     return Answer(state: state, control: answer.text(0, 1))
   }
 
+  /// Records how the process ends its part of the run; it must not have left yet.
+  func enter(_ exit: HostExit, in session: PostgresSession) throws(BatchError) {
+    try tables.enter(exit, of: host, inRun: run, in: session)
+  }
+
   /// Removes the process from the run and releases its spans.
   package func leave(in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in

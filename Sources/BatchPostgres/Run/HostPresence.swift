@@ -79,7 +79,16 @@ package final class HostPresence: Sendable {
   }
 
   /// Leaves the run and releases the process's spans.
-  package func leave() async throws(BatchError) {
+  ///
+  /// - Parameter exit: How the process ends its part; nil if the run is finished. It is recorded if it can be: others need
+  ///   the spans in any case.
+  /// - Throws: The server's error; the spans are then free when the lease expires.
+  package func leave(_ exit: HostExit?) async throws(BatchError) {
+    if let exit {
+      try? await connection.perform { session throws(BatchError) in
+        try heartbeat.enter(exit, in: session)
+      }
+    }
     try await connection.perform { session throws(BatchError) in
       try heartbeat.leave(in: session)
     }

@@ -191,48 +191,5 @@ extension RunTables {
       )
     }
   }
-
-  /// The processes that take part in a run, in the order in which they joined.
-  package func hosts(
-    ofRun run: String,
-    in session: PostgresSession
-  ) throws(BatchError) -> [RunHostStanding] {
-    let rows = try session.execute(
-      """
-      SELECT h.host, h.name, h.process, greatest(0, extract(epoch FROM clock_timestamp() - h.seen_at))::float8, h.rate, h.hold,
-        (SELECT count(*) FROM \(span) AS s WHERE s.run = h.run AND s.host = h.host AND NOT s.done)
-      FROM \(host) AS h WHERE h.run = $1::uuid ORDER BY h.began_at, h.host
-      """,
-      .text(run)
-    )
-    return (0..<rows.count).map { row in
-      RunHostStanding(
-        host: rows.text(row, 0) ?? "",
-        name: rows.text(row, 1) ?? "",
-        process: Int32(rows.integer(row, 2) ?? 0),
-        silence: .seconds(rows.text(row, 3).flatMap(Double.init) ?? 0),
-        rate: rows.text(row, 4).flatMap(Double.init),
-        hold: rows.text(row, 5),
-        spanCount: Int(rows.integer(row, 6) ?? 0)
-      )
-    }
-  }
-}
-
-/// The state of a process that takes part in a run.
-package struct RunHostStanding: Sendable, Hashable {
-  /// The UUID of the process.
-  package let host: String
-  /// The name of its machine.
-  package let name: String
-  package let process: Int32
-  /// The time since its last heartbeat, by the server's clock.
-  package let silence: Duration
-  /// How many identifiers it completes per second.
-  package let rate: Double?
-  /// Why it is held, in words.
-  package let hold: String?
-  /// The number of spans that it has.
-  package let spanCount: Int
 }
 #endif

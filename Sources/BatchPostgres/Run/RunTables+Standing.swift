@@ -67,7 +67,8 @@ extension RunTables {
 
   /// Removes all records of a run, inside the caller's transaction.
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
-    for table in [host, list, ledger, tally, failure, passedOver, part, span, self.run] {
+    let exits = try mayUseExits("SELECT", "DELETE", in: session) ? [exit] : []
+    for table in exits + [host, list, ledger, tally, failure, passedOver, part, span, self.run] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
     }
   }

@@ -14,6 +14,7 @@ package import BatchIdentifiers
 /// | `_batch_failure` | an identifier that failed alone |
 /// | `_batch_passed_over` | the identifiers of a chunk that neither changed nor failed |
 /// | `_batch_part` | a file of an export that hosts share |
+/// | `_batch_exit` | how a process that took part in an unfinished run ended |
 ///
 /// No heartbeat touches a span, and no chunk writes to one: each chunk's transaction only holds a shared lock on its
 /// span until it ends. ``SpanFence`` says why.
@@ -52,12 +53,13 @@ package struct RunTables: Sendable, Hashable {
   var failure: String { name("_batch_failure") }
   var passedOver: String { name("_batch_passed_over") }
   var part: String { name("_batch_part") }
+  var exit: String { name(Self.exitName) }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
-  /// Whether the tables exist; inside the caller's transaction.
+  /// Whether the tables that a run needs exist; inside the caller's transaction.
   package func exist(in session: PostgresSession) throws(BatchError) -> Bool {
-    try missing(in: session).isEmpty
+    try missing(in: session).allSatisfy { $0 == Self.exitName }
   }
 
   /// Refuses tables of another role in which the session's role may not do all that a run does.
@@ -90,10 +92,19 @@ package struct RunTables: Sendable, Hashable {
 
   /// Creates the missing tables, inside the caller's transaction.
   ///
+  /// A role that may not create the table of exits does without it where an earlier version created the others.
+  ///
   /// - Throws: `BatchError` of code `accessDenied` with what to grant, `damagedFile` if somebody has dropped some
   ///   tables.
   package func create(in session: PostgresSession) throws(BatchError) {
-    if try missing(in: session).isEmpty { return try requireRights(in: session) }
+    switch try missing(in: session) {
+    case []: return try requireRights(in: session)
+    case [Self.exitName]:
+      try requireRights(in: session)
+      guard try session.text("SELECT has_schema_privilege($1, 'CREATE')", .text(schema)) == "t"
+      else { return }
+    default: break
+    }
     // IF NOT EXISTS does not cover two hosts that create the tables at once.
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
@@ -126,6 +137,9 @@ package struct RunTables: Sendable, Hashable {
     }
   }
 
+  /// The one table without which a run can be.
+  private static let exitName = "_batch_exit"
+  /// The tables that every run needs.
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
     "_batch_failure", "_batch_passed_over", "_batch_part",
@@ -139,10 +153,10 @@ package struct RunTables: Sendable, Hashable {
       WHERE n.nspname = $1 AND c.relname = ANY ($2)
       """,
       .text(schema),
-      .array(PostgresArray(Self.names))
+      .array(PostgresArray(Self.names + [Self.exitName]))
     )
     let present = Set((0..<found.count).compactMap { found.text($0, 0) })
-    return Self.names.filter { !present.contains($0) }
+    return (Self.names + [Self.exitName]).filter { !present.contains($0) }
   }
 
   private func definitions(of table: String) -> [String] {
@@ -211,6 +225,14 @@ package struct RunTables: Sendable, Hashable {
         CREATE TABLE \(failure) (
           run uuid NOT NULL, position bigint NOT NULL, code text NOT NULL, message text NOT NULL,
           attempt int NOT NULL, failed_at timestamptz NOT NULL, PRIMARY KEY (run, position))
+        """
+      ]
+    case Self.exitName:
+      [
+        """
+        CREATE TABLE \(exit) (
+          run uuid NOT NULL, host uuid NOT NULL, name text NOT NULL, process int NOT NULL,
+          exited_at timestamptz NOT NULL, state text NOT NULL, reason text, PRIMARY KEY (run, host))
         """
       ]
     case "_batch_part":

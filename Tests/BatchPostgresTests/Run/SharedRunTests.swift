@@ -100,7 +100,7 @@ import Testing
     #expect(
       try database.text(
         "SELECT count(*) FROM pg_class WHERE relname LIKE '\\_batch%' AND relkind = 'r'"
-      ) == "9"
+      ) == "10"
     )
   }
 

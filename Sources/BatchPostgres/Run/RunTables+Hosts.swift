@@ -1,0 +1,150 @@
+#if PostgreSQL
+package import BatchIdentifiers
+
+extension RunTables {
+  /// How many exits of processes a run keeps: the newest, since a scheduler may start a run that fails again and again.
+  static let exitLimit = 100
+
+  /// The processes of a run: those that take part or went silent, in the order in which they joined; then those that
+  /// stopped or failed, the newest first.
+  ///
+  /// Of equal exits on a machine only the newest is given, and none if a process has joined there since.
+  package func hosts(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> [RunHostStanding] {
+    let times = """
+      greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8,
+      to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+      extract(epoch FROM seen_at - (SELECT started_at FROM \(self.run) WHERE run = $1::uuid))::float8
+      """
+    let present = try session.execute(
+      """
+      SELECT host, name, process, \(times), rate, hold,
+        (SELECT count(*) FROM \(span) AS s WHERE s.run = h.run AND s.host = h.host AND NOT s.done)
+      FROM \(host) AS h WHERE run = $1::uuid ORDER BY began_at, host
+      """,
+      .text(run)
+    )
+    var hosts = (0..<present.count).map { row in
+      var host = RunHostStanding(present, row)
+      host.rate = present.text(row, 6).flatMap(Double.init)
+      host.hold = present.text(row, 7)
+      host.spanCount = Int(present.integer(row, 8) ?? 0)
+      return host
+    }
+    guard try mayUseExits("SELECT", in: session) else { return hosts }
+    let gone = try session.execute(
+      """
+      SELECT host, name, process, \(times), state, reason FROM (
+        SELECT DISTINCT ON (name, state, reason) *, exited_at AS seen_at FROM \(exit) AS e
+        WHERE run = $1::uuid AND NOT EXISTS (
+          SELECT FROM \(host) AS h WHERE h.run = e.run AND h.name = e.name AND h.began_at > e.exited_at)
+        ORDER BY name, state, reason, exited_at DESC) AS e
+      ORDER BY seen_at DESC, host
+      """,
+      .text(run)
+    )
+    for row in 0..<gone.count {
+      var host = RunHostStanding(gone, row)
+      host.exit = HostExit.State(rawValue: gone.text(row, 6) ?? "").map { state in
+        HostExit(state, because: gone.text(row, 7))
+      }
+      hosts.append(host)
+    }
+    return hosts
+  }
+
+  /// Records how a process ends its part of a run; nothing if the process's row is gone, or the role may not.
+  func enter(
+    _ exit: HostExit,
+    of host: String,
+    inRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    guard try mayUseExits("SELECT", "INSERT", "DELETE", in: session) else { return }
+    try session.execute(
+      """
+      WITH older AS (
+        DELETE FROM \(self.exit) WHERE run = $1::uuid AND host IN (
+          SELECT host FROM \(self.exit) WHERE run = $1::uuid ORDER BY exited_at DESC OFFSET $5))
+      INSERT INTO \(self.exit) (run, host, name, process, exited_at, state, reason)
+      SELECT run, host, name, process, clock_timestamp(), $3, left($4, 4000) FROM \(self.host)
+      WHERE run = $1::uuid AND host = $2::uuid
+      ON CONFLICT DO NOTHING
+      """,
+      .text(run),
+      .text(host),
+      .text(exit.state.rawValue),
+      exit.reason.map { .text($0) } ?? .null,
+      .integer(Int64(Self.exitLimit - 1))
+    )
+  }
+
+  /// Whether the table of exits exists, and the role has these rights on it.
+  ///
+  /// Programs of earlier versions have neither created it nor told anybody to grant rights on it.
+  func mayUseExits(_ rights: String..., in session: PostgresSession) throws(BatchError) -> Bool {
+    try session.text(
+      """
+      SELECT coalesce(bool_and(has_table_privilege(to_regclass($1)::oid, r)), false) FROM unnest($2::text[]) AS r
+      """,
+      .text(exit),
+      .array(PostgresArray(rights))
+    ) == "t"
+  }
+}
+
+/// How a process ended its part of an unfinished run.
+package struct HostExit: Sendable, Hashable {
+  /// The kind of the end.
+  package enum State: String, Sendable {
+    case stopped, failed
+  }
+
+  package let state: State
+  /// Why, on one line; nil for a process that was asked to stop.
+  package let reason: String?
+
+  package init(_ state: State, because reason: String?) {
+    self.state = state
+    self.reason = reason
+  }
+}
+
+/// The state of a process that takes part in a run, or did.
+package struct RunHostStanding: Sendable, Hashable {
+  /// The UUID of the process.
+  package let host: String
+  /// The name of its machine.
+  package let name: String
+  package let process: Int32
+  /// The time since its last heartbeat or its exit, by the server's clock.
+  package let silence: Duration
+  /// When that was: ISO 8601 in UTC.
+  package let seenAt: String
+  /// How long the run had taken by then.
+  package let seenSeconds: Double
+  /// How many identifiers it completes per second.
+  package fileprivate(set) var rate: Double?
+  /// Why it is held, in words.
+  package fileprivate(set) var hold: String?
+  /// The number of spans that it has.
+  package fileprivate(set) var spanCount = 0
+  /// How it ended its part; nil if it takes part, or went silent.
+  package fileprivate(set) var exit: HostExit?
+
+  /// Whether its spans are its own still.
+  package func isAlive(within lease: Duration) -> Bool { exit == nil && silence < lease }
+
+  /// Reads the columns that processes and exits have in common.
+  fileprivate init(_ rows: PostgresResult, _ row: Int) {
+    host = rows.text(row, 0) ?? ""
+    name = rows.text(row, 1) ?? ""
+    process = Int32(truncatingIfNeeded: rows.integer(row, 2) ?? 0)
+    silence = .seconds(rows.text(row, 3).flatMap(Double.init) ?? 0)
+    seenAt = rows.text(row, 4) ?? ""
+    seenSeconds = rows.text(row, 5).flatMap(Double.init) ?? 0
+  }
+}
+#endif

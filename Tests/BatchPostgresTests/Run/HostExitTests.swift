@@ -1,0 +1,114 @@
+#if PostgreSQL
+import BatchIdentifiers
+import BatchTestSupport
+import Foundation
+import Testing
+
+@testable import BatchPostgres
+
+/// How processes ended stays with the run, for whoever asks later.
+@Suite struct HostExitTests {
+  private func exits(_ trial: RunTrial) throws -> [HostExit] {
+    try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session).compactMap(\.exit)
+  }
+
+  private func fail(_ host: RunTrialHost, _ reason: String) throws {
+    try host.heartbeat.enter(HostExit(.failed, because: reason), in: host.session)
+    try host.heartbeat.leave(in: host.session)
+  }
+
+  @Test func `a process that failed is listed after those that work`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    let (failing, stopping) = (try trial.host(), try trial.host())
+    let working = try trial.host()
+    try fail(failing, "the disk is full")
+    try stopping.heartbeat.enter(HostExit(.stopped, because: nil), in: stopping.session)
+    try stopping.heartbeat.leave(in: stopping.session)
+    let hosts = try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)
+    #expect(
+      hosts.map(\.host) == [working, stopping, failing].map(\.heartbeat.host)
+    )
+    #expect(
+      hosts.map(\.exit)
+        == [nil, HostExit(.stopped, because: nil), HostExit(.failed, because: "the disk is full")]
+    )
+    #expect(hosts.map { $0.isAlive(within: .seconds(60)) } == [true, false, false])
+    #expect(hosts.allSatisfy { $0.silence < .seconds(30) && $0.seenAt.hasSuffix("Z") })
+  }
+
+  @Test func `a process that joins on the same machine replaces what failed there`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    try fail(try trial.host(), "first")
+    try fail(try trial.host(), "second")
+    // Both failed before this process joined.
+    let next = try trial.host()
+    #expect(try exits(trial) == [])
+    try fail(next, "third")
+    #expect(try exits(trial).map(\.reason) == ["third", "second", "first"])
+  }
+
+  @Test func `equal exits are listed once, and a run keeps a hundred`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    for _ in 0..<RunTables.exitLimit + 5 { try fail(try trial.host(), "again") }
+    try fail(try trial.host(), "at last")
+    #expect(try exits(trial).map(\.reason) == ["at last", "again"])
+    #expect(
+      try trial.database.text("SELECT count(*) FROM _batch_exit") == "\(RunTables.exitLimit)"
+    )
+    try trial.tables.remove(trial.run, in: trial.trial.session)
+    #expect(try trial.database.text("SELECT count(*) FROM _batch_exit") == "0")
+  }
+
+  @Test func `a reason of any length and any characters is kept as far as it fits`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    try fail(try trial.host(), String(repeating: "ü'\\", count: 10_000))
+    #expect(try exits(trial).first?.reason?.count == 4_000)
+  }
+
+  /// What an earlier version left.
+  @Test(arguments: ["postgres", nil])
+  func `a run whose tables lack the exits goes on`(role: String?) async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    let name = role ?? "plain_\(UInt32.random(in: 0 ... .max))"
+    if role == nil {
+      try trial.database.run(
+        """
+        CREATE ROLE \(name) LOGIN; GRANT USAGE ON SCHEMA public TO \(name);
+        GRANT ALL ON ALL TABLES IN SCHEMA public TO \(name)
+        """
+      )
+    }
+    defer { if role == nil { try? trial.database.run("DROP OWNED BY \(name); DROP ROLE \(name)") } }
+    try trial.database.run("DROP TABLE _batch_exit")
+    let host = try trial.host(role: name)
+    let session = host.session
+    #expect(try trial.tables.exist(in: session))
+    try fail(host, "not recorded")
+    #expect(try trial.tables.hosts(ofRun: trial.run, in: session) == [])
+    // The next run makes the table, if its role may.
+    try session.transaction { () throws(BatchError) in try trial.tables.create(in: session) }
+    #expect(try trial.tables.mayUseExits("SELECT", in: session) == (role != nil))
+    try trial.tables.remove(trial.run, in: session)
+    #expect(try trial.database.text("SELECT count(*) FROM _batch_run") == "0")
+  }
+
+  @Test func `a role without rights on the exits does without them`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    let name = "plain_\(UInt32.random(in: 0 ... .max))"
+    try trial.database.run(
+      """
+      CREATE ROLE \(name) LOGIN; GRANT USAGE ON SCHEMA public TO \(name);
+      GRANT ALL ON ALL TABLES IN SCHEMA public TO \(name); REVOKE ALL ON _batch_exit FROM \(name)
+      """
+    )
+    defer { try? trial.database.run("DROP OWNED BY \(name); DROP ROLE \(name)") }
+    let host = try trial.host(role: name)
+    try host.session.transaction { () throws(BatchError) in
+      try trial.tables.create(in: host.session)
+    }
+    try fail(host, "not recorded")
+    #expect(try trial.tables.hosts(ofRun: trial.run, in: host.session) == [])
+    try trial.tables.remove(trial.run, in: host.session)
+  }
+}
+#endif
