@@ -31,6 +31,29 @@ import Testing
     #expect(machine.exhausted() == [.end(.completed)])
   }
 
+  @Test func `only workers that the store has room for are given chunks`() {
+    var machine = makeMachine(workers: 3)
+    machine.allow(workers: 2)
+    _ = machine.start()
+    #expect(
+      machine.grant(0..<100, remaining: [0..<100])
+        == [.prepare(0..<5, worker: 0), .prepare(5..<10, worker: 1)]
+    )
+    machine.allow(workers: 1)
+    // What a worker has is finished, and nothing is given to it then.
+    #expect(machine.prepared(5..<10, worker: 1, took: .zero) == [.commit(5..<10)])
+    #expect(machine.committed(5..<10, took: .zero) == [])
+    #expect(
+      machine.prepared(0..<5, worker: 0, took: .zero)
+        == [.commit(0..<5), .prepare(10..<15, worker: 0)]
+    )
+    machine.allow(workers: 3)
+    #expect(
+      machine.committed(0..<5, took: .zero)
+        == [.prepare(15..<20, worker: 2), .prepare(20..<25, worker: 1)]
+    )
+  }
+
   @Test func `a lost span is left out of claims until all of it has come back`() {
     var machine = makeMachine(workers: 2)
     _ = machine.start()

@@ -154,6 +154,8 @@ package struct RunLogic {
   package private(set) var held: RunThrottle.Hold?
   /// Whether the answer is pending that a pace allows the run to continue, before the next tick.
   private var willLook = false
+  /// Whether it was reported that the store lacks room for some workers.
+  private var hasToldRoom = false
   /// Whether the log may be emptied: once per measurement of its length.
   private var mayEmptyLog = false
   private var isCancelled = false
@@ -368,6 +370,7 @@ package struct RunLogic {
   /// Holds or releases the run, as the throttle says.
   private mutating func regulate(_ moment: Moment) {
     obey(moment)
+    makeRoom(moment.conditions.workers)
     if let reason = throttle.end(moment.conditions) {
       if stopReason == nil { effects.append(.beginGrace) }
       stopReason = stopReason ?? reason
@@ -415,6 +418,15 @@ package struct RunLogic {
       ),
       committing: throttle.setsPace ? 1 : unpaced.committing
     )
+  }
+
+  /// Has as many workers work as the store has room for: at least one, since a store without any holds the run.
+  private mutating func makeRoom(_ room: Int?) {
+    let workers = max(1, min(room ?? setting.workers, setting.workers))
+    machine.allow(workers: workers)
+    guard workers < setting.workers, !hasToldRoom else { return }
+    hasToldRoom = true
+    tell(.message("the database has room for \(workers) of \(setting.workers) workers for now"))
   }
 
   /// Empties the log if it holds the run and none of the run's readers blocks that.

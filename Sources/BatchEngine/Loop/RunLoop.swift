@@ -20,9 +20,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
     /// Commits the chunks and empties its log when that is too long; nil for a run that writes to
     /// no store.
     package var writer: (any ChunkWriter)?
-    /// Why the store wants the run to wait, from what it already knows; nil for a store that never
-    /// does.
-    package var storeHold: (@Sendable () -> RunThrottle.StoreHold?)?
+    /// Adds the store's own conditions, from what it already knows; nil for a store without any.
+    package var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)?
     package var stopRequests: AsyncStream<Void>
     /// How long chunks in flight may take to finish after a request to stop.
     package var grace: Duration
@@ -35,7 +34,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       spans: (any SpanSource)? = nil,
       workersCommit: Bool = false,
       writer: (any ChunkWriter)? = nil,
-      storeHold: (@Sendable () -> RunThrottle.StoreHold?)? = nil,
+      addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? = nil,
       stopRequests: AsyncStream<Void>,
       grace: Duration = .seconds(5)
     ) {
@@ -46,7 +45,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       self.spans = spans
       self.workersCommit = workersCommit
       self.writer = writer
-      self.storeHold = storeHold
+      self.addStoreConditions = addStoreConditions
       self.stopRequests = stopRequests
       self.grace = grace
     }
@@ -193,7 +192,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     var moment = RunLogic.Moment(now: start.duration(to: clock.now), policy: policy)
     moment.conditions = ThrottleProbe(policy.throttle, settings.files.store).look()
     moment.conditions.isPaused = asked.isPaused
-    moment.conditions.storeHold = settings.storeHold?()
+    settings.addStoreConditions?(&moment.conditions)
     moment.isCancelled = asked.isCancelled
     moment.isGraceOver = grace.isOver
     moment.complaint = control.takeComplaint()

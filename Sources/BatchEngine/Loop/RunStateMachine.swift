@@ -130,6 +130,8 @@ package struct RunStateMachine {
   /// The positions to hand out, the next ones last.
   private var remaining: [Range<Int>]
   private var idleWorkers: [Int]
+  /// How many workers are given chunks: the first ones.
+  private var allowedWorkers: Int
   /// The chunks handed out and not committed, ascending.
   private var chunks: [Chunk] = []
   /// The granted spans; none if all positions are known at the start.
@@ -149,6 +151,7 @@ package struct RunStateMachine {
     self.limits = limits
     self.sizing = sizing
     self.remaining = remaining.reversed()
+    allowedWorkers = limits.workers
     idleWorkers = Array(0..<limits.workers)
     if !limits.workersCommit { idleWorkers.reverse() }
   }
@@ -262,6 +265,9 @@ package struct RunStateMachine {
     self.sizing = sizing
     limits.committing = committing
   }
+
+  /// Gives later chunks to the first workers only; what the others have is finished.
+  package mutating func allow(workers count: Int) { allowedWorkers = count }
 
   /// Whether the run is held and everything handed out has returned.
   package var isQuiet: Bool { isHeld && preparingCount == 0 && count(.committing) == 0 }
@@ -499,10 +505,11 @@ package struct RunStateMachine {
   /// while another worker has nothing to do. In order, a chunk to retry must find a worker, however
   /// many later chunks are prepared.
   private func nextWorker() -> Int? {
-    guard limits.workersCommit else { return idleWorkers.indices.last }
-    let held = idleWorkers.map { worker in chunks.count { $0.worker == worker } }
+    let allowed = idleWorkers.indices.filter { idleWorkers[$0] < allowedWorkers }
+    guard limits.workersCommit else { return allowed.last }
+    let held = allowed.map { index in chunks.count { $0.worker == idleWorkers[index] } }
     guard let least = held.min(), least < Limits.held || limits.inOrder else { return nil }
-    return held.firstIndex(of: least)
+    return held.firstIndex(of: least).map { allowed[$0] }
   }
 
   private func nextToCommit() -> Int? {

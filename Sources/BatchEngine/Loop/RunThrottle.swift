@@ -19,6 +19,8 @@ package struct RunThrottle {
     package var minuteOfDay = 0
     /// Why the store itself wants the run to wait.
     package var storeHold: StoreHold?
+    /// How many workers the store has room for; nil for any number.
+    package var workers: Int?
   }
 
   /// A store's reason to wait, in its own words.

@@ -1,6 +1,10 @@
 package import BatchEngine
 package import BatchIdentifiers
 
+#if PostgreSQL
+import BatchPostgres
+#endif
+
 /// The exit statuses that scripts and hooks rely on.
 package enum ExitStatus: Int32, Sendable {
   case completed = 0
@@ -18,6 +22,9 @@ package enum ExitStatus: Int32, Sendable {
     case .alreadyRunning: self = .alreadyRunning
     case .interrupted: self = .stopped
     case .busy, .connectionLost, .diskFull, .databaseAccess, .storeChanged: self = .failed
+    #if PostgreSQL
+    case .statementCancelled: self = .failed
+    #endif
     case .outputFailed: self = .untold
     default: self = .refused
     }

@@ -139,7 +139,15 @@ struct SharedRunExecution {
   ) async -> (RunStateMachine.Ending, BatchError?, String?) {
     var policy = job.policy
     if let size = settings.chunkSize { policy.chunk = .init(size: size) }
-    let health = ServerWatch(over: plan.table, at: plan.address, limits: .init())
+    let workers = (1...max(1, settings.workers + plan.spareWorkers)).map {
+      PostgresConnection(label: "batch.worker.\($0)", address: plan.address)
+    }
+    let health = ServerWatch(
+      over: plan.table,
+      at: plan.address,
+      limits: .init(),
+      workers: workers
+    )
     // Before the first chunk, which might make others wait longer for a lock.
     await health.look()
     let looking = Task { await health.run() }
@@ -151,7 +159,7 @@ struct SharedRunExecution {
         of: spans,
         reconnectingFor: lease
       )
-      ended = await loop(processor, spans, policy, presence, session, health)
+      ended = await loop(processor, by: workers, spans, policy, presence, session, health)
     case .archiving: preconditionFailure("the archive is made before the run has a chunk")
     case .transform(let transform, let action, let handler, let children):
       let processor = SharedTransformProcessor(
@@ -167,7 +175,7 @@ struct SharedRunExecution {
           onFailure: job.skip.failurePolicy(of: run.total)
         )
       )
-      ended = await loop(processor, spans, policy, presence, session, health)
+      ended = await loop(processor, by: workers, spans, policy, presence, session, health)
     case .export(let export, let action):
       guard let folder = plan.exportFolder else {
         preconditionFailure("an export to one file is a run of one host")
@@ -187,10 +195,11 @@ struct SharedRunExecution {
       )
       // A file for each span.
       policy.chunk = .init(size: RunPolicy.chunkSizeLimit)
-      ended = await loop(processor, spans, policy, presence, session, health)
+      ended = await loop(processor, by: workers, spans, policy, presence, session, health)
     }
     looking.cancel()
     await looking.value
+    for worker in workers { await worker.close() }
     return ended
   }
 
@@ -211,6 +220,7 @@ struct SharedRunExecution {
 
   private func loop<Processor: ChunkProcessor>(
     _ processor: Processor,
+    by workers: [PostgresConnection],
     _ spans: LeasedSpans,
     _ policy: RunPolicy,
     _ presence: HostPresence,
@@ -218,9 +228,6 @@ struct SharedRunExecution {
     _ health: ServerWatch
   ) async -> (RunStateMachine.Ending, BatchError?, String?)
   where Processor.Worker == PostgresConnection {
-    let workers = (1...max(1, settings.workers + plan.spareWorkers)).map {
-      PostgresConnection(label: "batch.worker.\($0)", address: plan.address)
-    }
     var loop = RunLoop(
       remaining: [],
       sizing: ChunkSizing(policy, preparedWithin: processor.patience),
@@ -233,12 +240,11 @@ struct SharedRunExecution {
         deadline: policy.limits.runtime.map { session.start + $0 },
         spans: spans,
         workersCommit: true,
-        storeHold: { health.hold },
+        addStoreConditions: { health.add(to: &$0) },
         stopRequests: settings.stopRequests
       )
     )
     let ending = await loop.run { event throws(BatchError) in observe(event, session) }
-    for worker in workers { await worker.close() }
     var failure = loop.failure
     do throws(BatchError) {
       try plan.stop()

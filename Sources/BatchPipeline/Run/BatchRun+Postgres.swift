@@ -478,13 +478,14 @@ extension BatchRun.Options {
 }
 
 extension PostgresConnection {
-  /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that is
-  /// being started is waited for.
+  /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that
+  /// starts or has no connection left is waited for.
   fileprivate nonisolated func reach(within patience: Duration) async throws(BatchError) {
     do {
       try await perform { _ throws(BatchError) in }
     } catch {
-      guard error.code == .connectionLost, error.postgres?.state?.isShutdown == true else {
+      guard error.code == .connectionLost, error.postgres?.state?.isTemporaryRefusal == true
+      else {
         throw error
       }
       try await persistently(within: patience) { _ throws(BatchError) in }

@@ -76,9 +76,16 @@ extension ServerHealth {
     SELECT (SELECT name FROM standby), (SELECT lag FROM standby), (SELECT bytes::int8 FROM standby),
       (SELECT greatest(count, 0) FROM files), (SELECT pid FROM vacuum),
       (SELECT mode FROM locks), (SELECT pid FROM locks), (SELECT is_awaited FROM locks),
-      pg_catalog.current_setting('max_connections')::int8
-        - pg_catalog.current_setting('superuser_reserved_connections')::int8
-        - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database)
+      -- Also for this role and this database; -1 is no limit.
+      least(
+        pg_catalog.current_setting('max_connections')::int8
+          - pg_catalog.current_setting('superuser_reserved_connections')::int8
+          - (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database),
+        (SELECT rolconnlimit - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE usename = rolname)
+          FROM pg_catalog.pg_roles WHERE rolname = session_user AND rolconnlimit >= 0 AND NOT rolsuper),
+        (SELECT d.datconnlimit - s.numbackends
+          FROM pg_catalog.pg_database AS d JOIN pg_catalog.pg_stat_database AS s ON s.datid = d.oid
+          WHERE d.datname = pg_catalog.current_database() AND d.datconnlimit >= 0))
     """
 }
 #endif

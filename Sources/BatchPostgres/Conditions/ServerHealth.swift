@@ -27,7 +27,7 @@ package struct ServerHealth: Sendable, Hashable {
   /// The process that vacuums the table, unless the vacuum prevents wraparound and so must not wait.
   package var vacuum: Int?
   package var lock: Lock?
-  /// How many more connections ordinary roles may open.
+  /// How many more connections the role may open to the database.
   package var spareConnections: Int?
 
   package init() {}
@@ -39,14 +39,15 @@ extension ServerHealth {
     package var lag: Duration?
     package var lagBytes: Int64?
     package var unarchived: Int?
-    package var spareConnections: Int?
+    /// How many connections are left to others.
+    package var spareConnections: Int
     package var yieldsToVacuum: Bool
 
     package init(
       lag: Duration? = .seconds(10),
       lagBytes: Int64? = 1 << 30,
       unarchived: Int? = 64,
-      spareConnections: Int? = 3,
+      spareConnections: Int = 3,
       yieldsToVacuum: Bool = true
     ) {
       self.lag = lag
@@ -83,10 +84,6 @@ extension ServerHealth {
         "archiveBacklog",
         "\(unarchived.grouped) files of the write-ahead log wait to be archived"
       )
-    }
-    if let spareConnections, let limit = limits.spareConnections, spareConnections < limit {
-      let left = spareConnections == 1 ? "connection is" : "connections are"
-      return .init("connections", "\(max(0, spareConnections)) \(left) left")
     }
     return nil
   }

@@ -3,28 +3,50 @@ package import BatchEngine
 import BatchIdentifiers
 
 /// Checks the server's health at an interval during a run, on its own connection, and keeps the latest result.
+///
+/// Workers for which too few connections are left give theirs back.
 package final class ServerWatch: Sendable {
   private let table: PostgresTable
   private let limits: ServerHealth.Limits
   private let connection: PostgresConnection
   private let interval: Duration
-  private let seen = Lock<RunThrottle.StoreHold?>(nil)
+  private let workers: [PostgresConnection]
+  private let state: Lock<State>
+
+  private struct State {
+    var hold: RunThrottle.StoreHold?
+    var share: ConnectionShare
+    /// The workers that give their connections back when they have finished their chunks.
+    var closing: Set<Int> = []
+  }
 
   /// A watch over the server of a table, before the first check.
   package init(
     over table: PostgresTable,
     at address: ServerAddress,
     limits: ServerHealth.Limits,
+    workers: [PostgresConnection] = [],
     every interval: Duration = .seconds(1)
   ) {
     self.table = table
     self.limits = limits
     self.interval = interval
+    self.workers = workers
+    state = Lock(
+      State(share: ConnectionShare(workers: workers.count, reserve: limits.spareConnections))
+    )
     connection = PostgresConnection(label: "batch.watch", address: address)
   }
 
   /// What holds the run, according to the latest check.
-  package var hold: RunThrottle.StoreHold? { seen.withLock { $0 } }
+  package var hold: RunThrottle.StoreHold? { state.withLock { $0.hold ?? $0.share.hold } }
+
+  /// Adds what it saw to the conditions around the run.
+  package func add(to conditions: inout RunThrottle.Conditions) {
+    (conditions.storeHold, conditions.workers) = state.withLock {
+      ($0.hold ?? $0.share.hold, $0.share.count)
+    }
+  }
 
   /// Checks until the task is cancelled; then closes the connection.
   package func run() async {
@@ -38,12 +60,25 @@ package final class ServerWatch: Sendable {
 
   /// Checks once.
   package func look() async {
-    let (oid, limits) = (table.oid, limits)
-    let hold = try? await connection.perform { session throws(BatchError) in
-      try ServerHealth(of: oid, in: session).hold(limits)
+    let oid = table.oid
+    let health = try? await connection.perform { session throws(BatchError) in
+      try ServerHealth(of: oid, in: session)
     }
-    // A server that does not answer does not hold the run: its chunks find out why.
-    seen.withLock { $0 = hold ?? nil }
+    let superfluous = state.withLock { state in
+      // A server that does not answer does not hold the run: its chunks find out why.
+      state.hold = health?.hold(limits)
+      if let spare = health?.spareConnections { state.share.observe(spare: spare) }
+      let new = Set(state.share.count..<workers.count).subtracting(state.closing)
+      state.closing.formUnion(new)
+      return new
+    }
+    for worker in superfluous {
+      // Its chunk may take long.
+      Task {
+        await workers[worker].close()
+        _ = state.withLock { $0.closing.remove(worker) }
+      }
+    }
   }
 }
 #endif

@@ -6,8 +6,8 @@ public import BatchIdentifiers
 ///
 /// | SQLSTATE | code | what a run does |
 /// | --- | --- | --- |
-/// | 40001, 40P01, 55P03, 53300 | `busy` | retries the chunk after a pause |
-/// | 08xxx, 57Pxx, 25P03 | `connectionLost` | the same, on a new connection |
+/// | 40001, 40P01, 55P03 | `busy` | retries the chunk after a pause |
+/// | 08xxx, 57Pxx, 25P03, 53300 | `connectionLost` | the same, on a new connection |
 /// | 57014 | `statementCancelled` | splits the chunk in two; `interrupted` if this process cancelled the statement |
 /// | 21xxx, 22xxx, 23xxx, 38xxx, 44xxx, 54000, P0xxx | `invalidValue`, `constraint` | finds the row, which may be skipped |
 /// | others | depends on the subject | fails |
@@ -51,7 +51,8 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
   /// Whether the connection was lost or never established.
   package var isConnectionLoss: Bool {
     guard let state else { return false }
-    return state.errorClass == "08" || state.isShutdown || state == .idleInTransactionTimeout
+    return state.errorClass == "08" || state.isShutdown
+      || [.idleInTransactionTimeout, .tooManyConnections].contains(state)
   }
 }
 
@@ -112,7 +113,10 @@ extension BatchError {
     case .lockNotAvailable:
       return (.busy, "see pg_locks for the holder of the lock, or raise \(.busyTimeout)")
     case .tooManyConnections:
-      return (.busy, "wait for others to disconnect, or raise max_connections")
+      return (
+        .connectionLost,
+        "use fewer workers, wait for others to disconnect, or raise max_connections"
+      )
     case .diskFull: return (.diskFull, "make room on the server, then \(.repetition): it resumes")
     case .readOnlyTransaction:
       return (.readOnly, "connect to the primary server, and check default_transaction_read_only")

@@ -16,6 +16,8 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
 
   /// Whether the server, the database or the session was shut down, or the server is still starting: 57P01 to 57P05.
   package var isShutdown: Bool { rawValue.hasPrefix("57P") }
+  /// Whether the server is there, and may admit a session later: it starts, or has no connection left.
+  package var isTemporaryRefusal: Bool { isShutdown || self == .tooManyConnections }
 
   /// The server does not support the feature.
   package static let featureNotSupported = Self(rawValue: "0A000")

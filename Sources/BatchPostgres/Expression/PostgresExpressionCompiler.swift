@@ -143,7 +143,7 @@ package struct PostgresExpressionCompiler {
         try session.describe(sql, parameters.values)
       }
     } catch {
-      guard let server = error.postgres,
+      guard let server = error.postgres, !server.isConnectionLoss,
         Self.refusals.contains(server.state?.errorClass)
       else { throw error }
       throw expression.refusal(server.message, remedy(server))

@@ -22,6 +22,8 @@ package struct PostgresFetch: Sendable {
   private static let rangesPerReader = 8
   /// A smaller span of keys does not justify a second connection.
   private static let smallestSpan = 100_000
+  /// More readers would wait for one another, and take connections from others.
+  private static let mostReaders = 8
 
   private let query: PostgresQuery
   private let readers: [PostgresConnection]
@@ -36,7 +38,7 @@ package struct PostgresFetch: Sendable {
   ) {
     self.query = query
     self.method = method
-    readers = (0..<max(1, count)).map { index in
+    readers = (0..<max(1, min(count, Self.mostReaders))).map { index in
       PostgresConnection(label: "batch.fetch.\(index)", address: address)
     }
   }
@@ -130,8 +132,11 @@ package struct PostgresFetch: Sendable {
       }
     } catch {
       for reader in readers { await Self.rollBack(reader) }
-      // Another server at the same address does not know the snapshot: one reader needs none.
-      guard error.postgres?.isConnectionLoss == false else { throw error }
+      // Another server at the same address does not know the snapshot, and there may be no connection left: one reader
+      // needs neither.
+      guard let server = error.postgres,
+        !server.isConnectionLoss || server.state == .tooManyConnections
+      else { throw error }
       return nil
     }
     return begun.range.split(into: readers.count * Self.rangesPerReader)

@@ -97,6 +97,24 @@ import Testing
     try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
   }
 
+  @Test(arguments: ["ROLE", "DATABASE"])
+  func `a run with more workers than connections goes on with fewer`(limited: String) throws {
+    let role = "few_\(UInt32.random(in: 0 ... .max))"
+    let job = try SharedJob(rows: 20_000)
+    try job.database.run(
+      """
+      CREATE ROLE \(role) LOGIN; GRANT ALL ON t TO \(role); GRANT ALL ON SCHEMA public TO \(role);
+      ALTER \(limited) \(limited == "ROLE" ? role : job.database.name) CONNECTION LIMIT 10
+      """
+    )
+    defer { try? job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)") }
+    try job.writeJob(["database": ["url": job.url(role: role), "lease": "10s"]])
+    let result = try job.batch("run", "job.json", "--workers", "30")
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.errors.contains(/the database has room for [1-9] of 30 workers for now/))
+    #expect(try job.counts() == ["1 x 20000"])
+  }
+
   @Test func `a role that may not do all that a run does in its tables is refused`() throws {
     let role = "clerk_\(UInt32.random(in: 0 ... .max))"
     let job = try SharedJob(rows: 100)

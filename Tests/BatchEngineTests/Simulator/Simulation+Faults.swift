@@ -7,7 +7,7 @@ extension Simulation {
   func fault() async {
     let living = processes.filter(\.isAlive)
     faultsLeft -= 1
-    switch choices.below(12) {
+    switch choices.below(13) {
     case 0:
       if let process = living.first { crash(process) }
     case 1: losePower()
@@ -27,6 +27,7 @@ extension Simulation {
     case 6: hold(\.isPaused, true)
     case 7: hold(\.isFlagged, true)
     case 8: hold(\.freeDisk, 0)
+    case 11: hold(\.workers, choices.below(scenario.workers + 1))
     case 9, 10:
       if store.hasBackup {
         note("the backup is restored")

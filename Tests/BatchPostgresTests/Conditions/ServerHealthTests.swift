@@ -156,7 +156,6 @@ import Testing
     var health = ServerHealth()
     health.standby = .init(name: "b", lag: .seconds(41), bytes: 3 << 30)
     health.unarchived = 70
-    health.spareConnections = 1
     var limits = ServerHealth.Limits()
     #expect(health.hold(limits) == .init("replicationLag", "standby b is 41 s behind"))
     limits.lag = .seconds(60)
@@ -167,8 +166,6 @@ import Testing
         == .init("archiveBacklog", "70 files of the write-ahead log wait to be archived")
     )
     limits.unarchived = 70
-    #expect(health.hold(limits) == .init("connections", "1 connection is left"))
-    limits.spareConnections = nil
     #expect(health.hold(limits) == nil)
   }
 

@@ -9,7 +9,7 @@ import Testing
 @Suite struct PostgresErrorTests {
   @Test(arguments: [
     ("40001", BatchError.Code.busy, true, false), ("40P01", .busy, true, false),
-    ("55P03", .busy, true, false), ("53300", .busy, true, false),
+    ("55P03", .busy, true, false), ("53300", .connectionLost, true, false),
     ("08006", .connectionLost, true, false), ("57P01", .connectionLost, true, false),
     ("57P03", .connectionLost, true, false), ("25P03", .connectionLost, true, false),
     ("57014", .statementCancelled, false, false), ("25006", .readOnly, false, false),
