@@ -32,13 +32,32 @@ final class OpenFile: Sendable {
 
   /// Fills the first `count` bytes of an array with those from `offset` on.
   func read(_ count: Int, into bytes: inout [UInt8], at offset: Int) throws(BatchError) {
+    try descriptor.read(count, into: &bytes, at: offset, of: path)
+  }
+
+  /// The bytes of a range, which the caller has bounded.
+  func bytes(_ count: Int, at offset: Int) throws(BatchError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try read(count, into: &bytes, at: offset)
+    return bytes
+  }
+}
+
+extension FileDescriptor {
+  /// Fills the first `count` bytes of an array with those from `offset` on; `path` is for messages.
+  func read(
+    _ count: Int,
+    into bytes: inout [UInt8],
+    at offset: Int,
+    of path: FilePath
+  ) throws(BatchError) {
     var done = 0
     while done < count {
       let readCount: Int
       do {
         // The system writes into the rest of the first `count` bytes: the slice checks that.
         readCount = try unsafe bytes.withUnsafeMutableBytes { buffer in
-          try unsafe descriptor.read(
+          try unsafe read(
             fromAbsoluteOffset: Int64(offset + done),
             into: UnsafeMutableRawBufferPointer(rebasing: buffer[done..<count]),
             retryOnInterrupt: true
@@ -52,13 +71,6 @@ final class OpenFile: Sendable {
       }
       done += readCount
     }
-  }
-
-  /// The bytes of a range, which the caller has bounded.
-  func bytes(_ count: Int, at offset: Int) throws(BatchError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    try read(count, into: &bytes, at: offset)
-    return bytes
   }
 }
 

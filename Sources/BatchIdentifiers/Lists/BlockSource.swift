@@ -6,6 +6,8 @@ enum BlockSource: Sendable {
   case memory([[UInt8]])
   /// In a file, starting at `offset`.
   case file(OpenFile, offset: Int)
+  /// Some in memory, the others in a temporary file.
+  case spilled(BlockSpill, [BlockSpill.Place])
 }
 
 extension PackedIdentifiers {
@@ -65,16 +67,26 @@ extension PackedIdentifiers {
       let block = blocks[index]
       return try body(PaddedBytes(block.span, count: count))
     case .file(let file, let offset):
-      if scratch.count < count + PaddedBytes.padding {
-        scratch = [UInt8](repeating: 0, count: Swift.max(count + PaddedBytes.padding, 8192))
-      }
+      Self.makeRoom(for: count, in: &scratch)
       try file.read(count, into: &scratch, at: offset + directory.offsets[index])
-      let block = PaddedBytes(scratch.span, count: count)
-      guard XXHash64.hash(block.bytes) == directory.checksums[index] else {
-        throw damage(ByteReader.Damage("its checksum does not match"), block: index)
+    case .spilled(let spill, let places):
+      switch places[index] {
+      case .memory(let block): return try body(PaddedBytes(block.span, count: count))
+      case .file(let offset):
+        Self.makeRoom(for: count, in: &scratch)
+        try spill.read(count, into: &scratch, at: offset)
       }
-      return try body(block)
     }
+    let block = PaddedBytes(scratch.span, count: count)
+    guard XXHash64.hash(block.bytes) == directory.checksums[index] else {
+      throw damage(ByteReader.Damage("its checksum does not match"), block: index)
+    }
+    return try body(block)
+  }
+
+  private static func makeRoom(for count: Int, in scratch: inout [UInt8]) {
+    guard scratch.count < count + PaddedBytes.padding else { return }
+    scratch = [UInt8](repeating: 0, count: Swift.max(count + PaddedBytes.padding, 8192))
   }
 
   /// An error of a block that cannot be decoded.
@@ -88,6 +100,8 @@ extension PackedIdentifiers {
         damage,
         in: file.path
       )
+    case .spilled(let spill, _):
+      .damaged("block \(index) of a temporary file", damage, in: FilePath(spill.folder ?? ""))
     }
   }
 }

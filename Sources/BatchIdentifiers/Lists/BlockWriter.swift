@@ -6,7 +6,10 @@ struct BlockWriter: Sendable {
   static let blockByteCount = 8192
 
   let keyKind: IdentifierList.KeyKind
-  private(set) var blocks: [[UInt8]] = []
+  private var blocks: [[UInt8]] = []
+  /// Where the blocks go; nil to keep all of them.
+  private let spill: BlockSpill?
+  private var places: [BlockSpill.Place] = []
   private(set) var directory = BlockDirectory()
   private var table: [UInt8] = []
   /// The place of the last segment's entry and length in the table.
@@ -20,9 +23,13 @@ struct BlockWriter: Sendable {
   private var lastLength = 0
   private var separator: [UInt8] = []
 
-  init(keyKind: IdentifierList.KeyKind) {
+  init(keyKind: IdentifierList.KeyKind, spill: BlockSpill?) {
     self.keyKind = keyKind
+    self.spill = spill
   }
+
+  /// Where the finished blocks are.
+  var source: BlockSource { spill.map { .spilled($0, places) } ?? .memory(blocks) }
 
   /// Adds a segment of integer keys; `firstKey` as stored.
   mutating func append(
@@ -104,7 +111,11 @@ struct BlockWriter: Sendable {
       separator: separator,
       checksum: XXHash64.hash(block.span.extracting(0..<count))
     )
-    blocks.append(block)
+    if let spill {
+      places.append(spill.keep(block, count: count))
+    } else {
+      blocks.append(block)
+    }
     table.removeAll(keepingCapacity: true)
     payloads.removeAll(keepingCapacity: true)
     separator.removeAll(keepingCapacity: true)

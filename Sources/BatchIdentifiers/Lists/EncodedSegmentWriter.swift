@@ -1,9 +1,13 @@
 /// Cuts a stream of encoded keys into segments.
 struct EncodedSegmentWriter: Sendable {
-  private(set) var writer = BlockWriter(keyKind: .encoded)
+  private(set) var writer: BlockWriter
   private(set) var isSorted = true
   private var keys = EncodedKeys()
   private var last: [UInt8] = []
+
+  init(spill: BlockSpill?) {
+    writer = BlockWriter(keyKind: .encoded, spill: spill)
+  }
 
   mutating func append(_ key: [UInt8]) {
     append(key.span)

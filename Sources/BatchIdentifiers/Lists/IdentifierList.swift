@@ -37,31 +37,6 @@ public struct IdentifierList: Sendable {
     self.packed = packed
   }
 
-  /// The keys of several lists, in that order, without decoding any.
-  ///
-  /// - Precondition: There is at least one list; all are sorted, of integers of one entity, and
-  ///   each ends before the next begins.
-  /// - Complexity: O(*n*) in the number of blocks.
-  package static func joining(_ lists: [IdentifierList]) -> IdentifierList {
-    var directory = BlockDirectory()
-    var blocks: [[UInt8]] = []
-    for list in lists {
-      guard list.isSorted, case .memory(let part) = list.packed.source else {
-        preconditionFailure("only sorted lists can be joined")
-      }
-      directory.append(contentsOf: list.packed.directory)
-      blocks += part
-    }
-    return IdentifierList(
-      inMemory: PackedIdentifiers(
-        header: lists[0].header,
-        isSorted: true,
-        directory: directory,
-        source: .memory(blocks)
-      )
-    )
-  }
-
   /// An empty list.
   public static func empty(
     storeIdentifier: String,

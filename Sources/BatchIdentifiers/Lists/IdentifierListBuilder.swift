@@ -24,13 +24,28 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     entityName: String,
     keyKind: IdentifierList.KeyKind = .integer
   ) {
+    self.init(
+      storeIdentifier: storeIdentifier,
+      entityName: entityName,
+      keyKind: keyKind,
+      spill: nil
+    )
+  }
+
+  /// Makes a builder of an empty list whose blocks go where `spill` says; nil to keep all of them in memory.
+  package init(
+    storeIdentifier: String,
+    entityName: String,
+    keyKind: IdentifierList.KeyKind,
+    spill: BlockSpill?
+  ) {
     header = IdentifierList.Header(
       storeIdentifier: storeIdentifier,
       entityName: entityName,
       keyKind: keyKind
     )
-    integers = IntegerSegmentWriter()
-    encoded = EncodedSegmentWriter()
+    integers = IntegerSegmentWriter(spill: spill)
+    encoded = EncodedSegmentWriter(spill: spill)
   }
 
   /// Adds a row's key.
@@ -118,25 +133,26 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   }
 
   /// The list of all added keys, in order.
-  public consuming func finish() -> IdentifierList {
+  public consuming func finish() -> IdentifierList { IdentifierList(inMemory: finishPacked()) }
+
+  /// All added keys, in order, wherever they are.
+  package consuming func finishPacked() -> PackedIdentifiers {
     switch header.keyKind {
     case .integer:
       integers.finish()
-      return list(of: integers.writer, isSorted: integers.isSorted)
+      return packed(by: integers.writer, isSorted: integers.isSorted)
     case .encoded:
       encoded.finish()
-      return list(of: encoded.writer, isSorted: encoded.isSorted)
+      return packed(by: encoded.writer, isSorted: encoded.isSorted)
     }
   }
 
-  private func list(of writer: BlockWriter, isSorted: Bool) -> IdentifierList {
-    IdentifierList(
-      inMemory: PackedIdentifiers(
-        header: header,
-        isSorted: isSorted,
-        directory: writer.directory,
-        source: .memory(writer.blocks)
-      )
+  private func packed(by writer: BlockWriter, isSorted: Bool) -> PackedIdentifiers {
+    PackedIdentifiers(
+      header: header,
+      isSorted: isSorted,
+      directory: writer.directory,
+      source: writer.source
     )
   }
 }

@@ -3,7 +3,7 @@ struct IntegerSegmentWriter: Sendable {
   /// Fewer ordered keys than this do not justify their own segment.
   private static let minimumOrderedCount = 64
 
-  private(set) var writer = BlockWriter(keyKind: .integer)
+  private(set) var writer: BlockWriter
   private(set) var isSorted = true
   private var pending: [Int64] = []
   private var last: Int64?
@@ -19,7 +19,8 @@ struct IntegerSegmentWriter: Sendable {
   private var seen: [UInt32] = []
   private var trial = StepsLZ4.Trial()
 
-  init() {
+  init(spill: BlockSpill?) {
+    writer = BlockWriter(keyKind: .integer, spill: spill)
     pending.reserveCapacity(SegmentCoding.plainCount)
     steps.reserveCapacity(SegmentCoding.plainCount)
   }

@@ -6,7 +6,12 @@ extension PackedIdentifiers {
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) time, the memory of the packed list.
   package func loaded() throws(BatchError) -> IdentifierList {
-    guard case .file(let file, _) = source else { return IdentifierList(inMemory: self) }
+    let path: FilePath
+    switch source {
+    case .memory: return IdentifierList(inMemory: self)
+    case .file(let file, _): path = file.path
+    case .spilled(let spill, _): path = FilePath(spill.folder ?? "")
+    }
     var blocks: [[UInt8]] = []
     var scratch: [UInt8] = []
     for index in 0..<blockCount {
@@ -29,7 +34,7 @@ extension PackedIdentifiers {
       throw BatchError(
         error.code,
         error.message,
-        at: file.path.string,
+        at: path.string,
         remedy: "restore the file from a copy, or select the identifiers again"
       )
     }

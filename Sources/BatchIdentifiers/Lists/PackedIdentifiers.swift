@@ -30,6 +30,40 @@ package struct PackedIdentifiers: Sendable {
     )
   }
 
+  /// The keys of several lists, in that order, without decoding any.
+  ///
+  /// - Precondition: There is at least one list; all are sorted, of integers of one entity, and each ends before the
+  ///   next begins. All are in memory, or all have the same spill.
+  /// - Complexity: O(*n*) in the number of blocks.
+  package static func joining(_ lists: [PackedIdentifiers]) -> PackedIdentifiers {
+    var directory = BlockDirectory()
+    var blocks: [[UInt8]] = []
+    var places: [BlockSpill.Place] = []
+    var spill: BlockSpill?
+    for list in lists {
+      precondition(list.isSorted, "only sorted lists can be joined")
+      directory.append(contentsOf: list.directory)
+      switch list.source {
+      case .memory(let part): blocks += part
+      case .spilled(let own, let part):
+        precondition(spill == nil || spill === own, "lists with different spills cannot be joined")
+        spill = own
+        places += part
+      case .file: preconditionFailure("lists in files cannot be joined")
+      }
+    }
+    precondition(
+      blocks.isEmpty || places.isEmpty,
+      "lists with and without a spill cannot be joined"
+    )
+    return PackedIdentifiers(
+      header: lists[0].header,
+      isSorted: true,
+      directory: directory,
+      source: spill.map { .spilled($0, places) } ?? .memory(blocks)
+    )
+  }
+
   /// The number of keys.
   package var count: Int { directory.count }
 

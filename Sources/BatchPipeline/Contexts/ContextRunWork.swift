@@ -85,8 +85,9 @@ struct ContextPlan: StoreRunPlan {
         remedy: "give a list, a fetch, or a closure that selects"
       )
     case .query(let query):
-      let list = try await run.fetchIdentifiers(query.get().query, from: store, identity)
-      return RunSelection(list: list.packed)
+      return RunSelection(
+        list: try await run.fetchIdentifiers(query.get().query, from: store, identity)
+      )
     case .closure(let select):
       let list: IdentifierList
       do {

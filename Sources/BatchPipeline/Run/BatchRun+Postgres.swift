@@ -298,9 +298,9 @@ extension BatchRun {
         let given = try await opening.perform { session throws(BatchError) in
           try plan.givenIdentifiers(in: session)
         }
-        let list: IdentifierList
+        let list: PackedIdentifiers
         if let given {
-          list = given
+          list = given.packed
         } else {
           list = try await fetch.run(store: plan.database.derivedIdentity)
         }

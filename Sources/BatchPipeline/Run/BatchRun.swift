@@ -353,8 +353,8 @@ public final class BatchRun: Sendable {
     _ query: IdentifierQuery,
     from store: Store,
     _ identity: StoreIdentity
-  ) async throws(BatchError) -> IdentifierList {
-    let fetch = IdentifierFetch(query, from: store, readers: workerCount)
+  ) async throws(BatchError) -> PackedIdentifiers {
+    let fetch = IdentifierFetch(query, from: store, readers: workerCount, spill: BlockSpill())
     return try await interruptible(at: store.path, by: { fetch.interrupt() }) {
       () throws(BatchError) in
       try await fetch.run(store: identity)

@@ -96,7 +96,7 @@ extension JobPlan: StoreRunPlan {
     if let imported = try importedIdentifiers() {
       return RunSelection(list: imported.list, isGiven: true, hash: imported.hash)
     }
-    return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity).packed)
+    return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
   }
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {

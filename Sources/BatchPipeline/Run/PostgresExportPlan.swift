@@ -68,7 +68,7 @@ struct PostgresExportPlan: RunPlan {
       at: plan.address.description,
       by: { fetch.interrupt() }
     ) { () throws(BatchError) in try await fetch.run(store: identity.uuid) }
-    return RunSelection(list: list.packed)
+    return RunSelection(list: list)
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {

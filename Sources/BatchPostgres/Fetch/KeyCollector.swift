@@ -12,7 +12,7 @@ struct KeyCollector: ~Copyable {
   private var rows: BinaryCopyRows
 
   /// A collector without keys.
-  init(_ query: PostgresQuery, store: String) {
+  init(_ query: PostgresQuery, store: String, spill: BlockSpill) {
     self.query = query
     forms = query.key.columns.map(\.form)
     rows = BinaryCopyRows(columns: forms.count)
@@ -20,12 +20,13 @@ struct KeyCollector: ~Copyable {
     builder = IdentifierListBuilder(
       storeIdentifier: store,
       entityName: query.table.title,
-      keyKind: isInteger ? .integer : .encoded
+      keyKind: isInteger ? .integer : .encoded,
+      spill: spill
     )
   }
 
   /// The list of all keys.
-  consuming func finish() -> IdentifierList { builder.finish() }
+  consuming func finish() -> PackedIdentifiers { builder.finishPacked() }
 
   // MARK: Rows
 

@@ -28,6 +28,7 @@ package struct PostgresFetch: Sendable {
   private let query: PostgresQuery
   private let readers: [PostgresConnection]
   private let method: Method
+  private let spill = BlockSpill()
 
   /// Prepares a fetch by at most `count` connections at once; reads nothing.
   package init(
@@ -53,9 +54,9 @@ package struct PostgresFetch: Sendable {
   /// - Parameter store: The UUID that the identifiers carry.
   /// - Returns: The identifiers, in the order of the query.
   /// - Throws: `BatchError` by the server's code, `unstableKey` if the rows cannot be identified.
-  /// - Complexity: O(*n*) time; memory for the compressed list alone.
-  package func run(store: String) async throws(BatchError) -> IdentifierList {
-    let answer: Result<IdentifierList, BatchError>
+  /// - Complexity: O(*n*) time; a few megabytes of memory, and a temporary file for the rest of the compressed list.
+  package func run(store: String) async throws(BatchError) -> PackedIdentifiers {
+    let answer: Result<PackedIdentifiers, BatchError>
     do throws(BatchError) {
       answer = .success(try await fetch(store))
     } catch {
@@ -65,7 +66,7 @@ package struct PostgresFetch: Sendable {
     return try answer.get()
   }
 
-  private func fetch(_ store: String) async throws(BatchError) -> IdentifierList {
+  private func fetch(_ store: String) async throws(BatchError) -> PackedIdentifiers {
     if readers.count > 1, method == .copy, let ranges = try await beginTogether() {
       return try await fetch(ranges, store)
     }
@@ -83,13 +84,13 @@ package struct PostgresFetch: Sendable {
   private func fetchAlone(
     _ method: Method,
     _ store: String
-  ) async throws(BatchError) -> IdentifierList {
-    let query = query
+  ) async throws(BatchError) -> PackedIdentifiers {
+    let (query, spill) = (query, spill)
     return try await readers[0].perform { session throws(BatchError) in
       try session.transaction(Self.options(query)) { () throws(BatchError) in
         try query.parameters.apply(in: session)
         try query.refuseDuplicates(in: session)
-        return try query.fetch(method, in: session, store: store)
+        return try query.fetch(method, in: session, store: store, spill: spill)
       }
     }
   }
@@ -169,19 +170,19 @@ package struct PostgresFetch: Sendable {
   private func fetch(
     _ ranges: [ClosedRange<Int64>],
     _ store: String
-  ) async throws(BatchError) -> IdentifierList {
+  ) async throws(BatchError) -> PackedIdentifiers {
     let next = Lock(0)
-    let query = query
+    let (query, spill) = (query, spill)
     // Group tasks throw untyped errors, so the tasks return theirs as values.
-    let answers = await withTaskGroup(of: Result<[(Int, IdentifierList)], BatchError>.self) {
+    let answers = await withTaskGroup(of: Result<[(Int, PackedIdentifiers)], BatchError>.self) {
       group in
       for reader in readers {
         group.addTask {
-          var lists: [(Int, IdentifierList)] = []
+          var lists: [(Int, PackedIdentifiers)] = []
           do throws(BatchError) {
             while let index = next.withLock({ Self.take(&$0, of: ranges.count) }) {
               let list = try await reader.perform { session throws(BatchError) in
-                try query.fetch(ranges[index], in: session, store: store)
+                try query.fetch(ranges[index], in: session, store: store, spill: spill)
               }
               lists.append((index, list))
             }
@@ -195,7 +196,7 @@ package struct PostgresFetch: Sendable {
       return await group.reduce(into: []) { $0.append($1) }
     }
     for reader in readers { await Self.rollBack(reader) }
-    var lists: [(Int, IdentifierList)] = []
+    var lists: [(Int, PackedIdentifiers)] = []
     for answer in answers { lists += try answer.get() }
     return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1))
   }
@@ -212,12 +213,13 @@ extension PostgresQuery {
   fileprivate func fetch(
     _ method: PostgresFetch.Method,
     in session: PostgresSession,
-    store: String
-  ) throws(BatchError) -> IdentifierList {
+    store: String,
+    spill: BlockSpill
+  ) throws(BatchError) -> PackedIdentifiers {
     switch method {
-    case .copy: return try copy(sql(.setting), in: session, store: store)
+    case .copy: return try copy(sql(.setting), in: session, store: store, spill: spill)
     case .select:
-      var keys = KeyCollector(self, store: store)
+      var keys = KeyCollector(self, store: store, spill: spill)
       try session.forEachRow(sql(.place), parameters.values, format: .binary) {
         row throws(BatchError) in
         for column in key.columns.indices {
@@ -233,21 +235,23 @@ extension PostgresQuery {
   fileprivate func fetch(
     _ range: ClosedRange<Int64>,
     in session: PostgresSession,
-    store: String
-  ) throws(BatchError) -> IdentifierList {
+    store: String,
+    spill: BlockSpill
+  ) throws(BatchError) -> PackedIdentifiers {
     guard session.isInTransaction else {
       let error = PostgresError("the snapshot is gone", state: .connectionFailure)
       throw BatchError(error, server: session.address.description)
     }
-    return try copy(sql(.setting, in: range), in: session, store: store)
+    return try copy(sql(.setting, in: range), in: session, store: store, spill: spill)
   }
 
   private func copy(
     _ sql: String,
     in session: PostgresSession,
-    store: String
-  ) throws(BatchError) -> IdentifierList {
-    var keys = KeyCollector(self, store: store)
+    store: String,
+    spill: BlockSpill
+  ) throws(BatchError) -> PackedIdentifiers {
+    var keys = KeyCollector(self, store: store, spill: spill)
     try session.copyOut("COPY (\(sql)) TO STDOUT (FORMAT binary)") { bytes throws(BatchError) in
       try keys.append(copied: bytes)
     }

@@ -160,7 +160,7 @@ extension RunTables {
   package func begin(
     _ run: String,
     _ description: SharedRun.Description,
-    over list: IdentifierList,
+    over list: PackedIdentifiers,
     spansOf length: Int? = nil,
     in session: PostgresSession
   ) throws(BatchError) {

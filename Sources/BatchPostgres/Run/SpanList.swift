@@ -13,7 +13,7 @@ enum SpanList {
   private static let spanCount = 64
 
   /// The number of positions in a span of a list.
-  static func length(for list: IdentifierList) -> Int {
+  static func length(for list: PackedIdentifiers) -> Int {
     guard list.count > 0 else { return lengths.lowerBound }
     let wanted = min(max(list.count / spanCount, lengths.lowerBound), lengths.upperBound)
     let bytesPerKey = max(1, list.payloadByteCount / list.count)
@@ -22,7 +22,7 @@ enum SpanList {
 
   /// The packed identifiers at some positions.
   static func packed(
-    _ list: IdentifierList,
+    _ list: PackedIdentifiers,
     _ positions: Range<Int>
   ) throws(BatchError) -> [UInt8] {
     var builder = IdentifierListBuilder(

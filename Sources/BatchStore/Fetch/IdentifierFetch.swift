@@ -17,10 +17,23 @@ package struct IdentifierFetch: Sendable {
 
   private let query: IdentifierQuery
   private let readers: [StoreConnection]
+  private let spill: BlockSpill?
 
   /// Prepares a fetch by a maximum number of connections; reads nothing.
-  package init(_ query: IdentifierQuery, from store: Store, readers count: Int) {
+  ///
+  /// - Parameters:
+  ///   - query: The query.
+  ///   - store: The store.
+  ///   - count: The maximum number of connections.
+  ///   - spill: Where the list's blocks go; nil to keep all of them in memory.
+  package init(
+    _ query: IdentifierQuery,
+    from store: Store,
+    readers count: Int,
+    spill: BlockSpill? = nil
+  ) {
     self.query = query
+    self.spill = spill
     let others = (1..<max(1, count)).map { store.makeConnection(label: "batch.fetch.\($0)") }
     readers = [store.connection(label: "batch.fetch.0")] + others
   }
@@ -32,13 +45,15 @@ package struct IdentifierFetch: Sendable {
 
   /// The identifiers of committed rows, all from one moment.
   ///
-  /// - Complexity: O(*n*) time; memory only for the compressed list.
-  package func run(store: StoreIdentity) async throws(BatchError) -> IdentifierList {
-    let query = query
+  /// - Complexity: O(*n*) time; memory only for the part of the compressed list that is not spilled.
+  package func run(store: StoreIdentity) async throws(BatchError) -> PackedIdentifiers {
+    let (query, spill) = (query, spill)
     let list = try await readers[0].perform { connection throws(BatchError) in
-      try connection.transaction(.deferred) { () throws(BatchError) -> IdentifierList? in
-        if let all = try query.fetchUnbroken(in: connection, store: store) { return all }
-        return try query.fetchFew(in: connection, store: store)
+      try connection.transaction(.deferred) { () throws(BatchError) -> PackedIdentifiers? in
+        if let all = try query.fetchUnbroken(in: connection, store: store) {
+          return all.packed
+        }
+        return try query.fetchFew(in: connection, store: store)?.packed
       }
     }
     if let list { return list }
@@ -47,7 +62,7 @@ package struct IdentifierFetch: Sendable {
     }
     return try await readers[0].perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
-        try query.fetch(in: connection, store: store)
+        try query.fetch(in: connection, store: store, spill: spill)
       }
     }
   }
@@ -95,19 +110,19 @@ package struct IdentifierFetch: Sendable {
   private func fetch(
     _ ranges: [ClosedRange<Int64>],
     _ store: StoreIdentity
-  ) async throws(BatchError) -> IdentifierList {
+  ) async throws(BatchError) -> PackedIdentifiers {
     let next = Lock(0)
-    let query = query
+    let (query, spill) = (query, spill)
     // Group tasks throw any error, so theirs are values.
-    let answers = await withTaskGroup(of: Result<[(Int, IdentifierList)], BatchError>.self) {
+    let answers = await withTaskGroup(of: Result<[(Int, PackedIdentifiers)], BatchError>.self) {
       group in
       for reader in readers {
         group.addTask {
-          var lists: [(Int, IdentifierList)] = []
+          var lists: [(Int, PackedIdentifiers)] = []
           do throws(BatchError) {
             while let index = next.withLock({ Self.take(&$0, of: ranges.count) }) {
               let list = try await reader.perform { connection throws(BatchError) in
-                try query.fetch(ranges[index], in: connection, store: store)
+                try query.fetch(ranges[index], in: connection, store: store, spill: spill)
               }
               lists.append((index, list))
             }
@@ -120,7 +135,7 @@ package struct IdentifierFetch: Sendable {
       }
       return await group.reduce(into: []) { $0.append($1) }
     }
-    var lists: [(Int, IdentifierList)] = []
+    var lists: [(Int, PackedIdentifiers)] = []
     for answer in answers { lists += try answer.get() }
     return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1))
   }

@@ -145,11 +145,22 @@ package struct IdentifierQuery: Sendable {
     in connection: Connection,
     store: StoreIdentity
   ) throws(BatchError) -> IdentifierList {
+    try fetch(in: connection, store: store, spill: nil).loaded()
+  }
+
+  /// Fetches the identifiers, whose blocks go where `spill` says; call it inside one read transaction.
+  func fetch(
+    in connection: Connection,
+    store: StoreIdentity,
+    spill: BlockSpill?
+  ) throws(BatchError) -> PackedIdentifiers {
     if !isPart { try refuseDuplicates(in: connection) }
-    if key.prefersIntegers, let list = try fetchIntegers(in: connection, store: store) {
+    if key.prefersIntegers,
+      let list = try fetchIntegers(in: connection, store: store, spill: spill)
+    {
       return list
     }
-    return try fetchEncoded(in: connection, store: store)
+    return try fetchEncoded(in: connection, store: store, spill: spill)
   }
 
   /// The list of all rows of a table whose rowids have no gaps; nil for others.
@@ -218,8 +229,9 @@ package struct IdentifierQuery: Sendable {
   func fetch(
     _ range: ClosedRange<Int64>,
     in connection: Connection,
-    store: StoreIdentity
-  ) throws(BatchError) -> IdentifierList {
+    store: StoreIdentity,
+    spill: BlockSpill?
+  ) throws(BatchError) -> PackedIdentifiers {
     let statement = try connection.prepare(rangeSQL)
     if case .named(var parameters) = parameters {
       parameters["_batch_first"] = .integer(range.lowerBound)
@@ -229,14 +241,15 @@ package struct IdentifierQuery: Sendable {
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
-      keyKind: .integer
+      keyKind: .integer,
+      spill: spill
     )
     while try statement.step() {
       let rowID = statement.integer(at: 0)
       guard range.contains(rowID) else { throw outOfOrder(in: connection) }
       builder.append(rowID)
     }
-    let list = builder.finish()
+    let list = builder.finishPacked()
     guard list.isSorted else { throw outOfOrder(in: connection) }
     return list
   }
@@ -434,33 +447,37 @@ package struct IdentifierQuery: Sendable {
   /// The list of integer keys, or nil if a key is not an integer.
   private func fetchIntegers(
     in connection: Connection,
-    store: StoreIdentity
-  ) throws(BatchError) -> IdentifierList? {
+    store: StoreIdentity,
+    spill: BlockSpill?
+  ) throws(BatchError) -> PackedIdentifiers? {
     let statement = try connection.prepare(sql)
     try bind(to: statement)
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
-      keyKind: .integer
+      keyKind: .integer,
+      spill: spill
     )
     while try statement.step() {
       // Rowids are always integers.
       guard key.origin == .rowID || statement.isInteger(at: 0) else { return nil }
       builder.append(statement.integer(at: 0))
     }
-    return builder.finish()
+    return builder.finishPacked()
   }
 
   private func fetchEncoded(
     in connection: Connection,
-    store: StoreIdentity
-  ) throws(BatchError) -> IdentifierList {
+    store: StoreIdentity,
+    spill: BlockSpill?
+  ) throws(BatchError) -> PackedIdentifiers {
     let statement = try connection.prepare(sql)
     try bind(to: statement)
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
-      keyKind: .encoded
+      keyKind: .encoded,
+      spill: spill
     )
     var encoder = EncodedKey.Encoder()
     while try statement.step() {
@@ -482,7 +499,7 @@ package struct IdentifierQuery: Sendable {
       }
       unsafe encoder.bytes.withUnsafeBytes { unsafe builder.append(encoded: $0) }
     }
-    return builder.finish()
+    return builder.finishPacked()
   }
 
   /// The error of a row whose key is too long for a list.

@@ -24,6 +24,7 @@ extension Store {
       try IdentifierQuery(request, schema: schema, connection: connection)
     }
     return try await IdentifierFetch(query, from: self, readers: readers).run(store: identity)
+      .loaded()
   }
 
   /// Counts the rows that satisfy a request.

@@ -41,7 +41,7 @@ import Testing
 
   /// The result of pieces that end at some offsets.
   private func keys(_ bytes: [UInt8], cutAt ends: [Int]) throws -> [PrimaryKey]? {
-    var keys = KeyCollector(query, store: "S")
+    var keys = KeyCollector(query, store: "S", spill: BlockSpill())
     var start = 0
     for end in ends + [bytes.count] where end >= start {
       try keys.append(copied: bytes.span.extracting(start..<end))

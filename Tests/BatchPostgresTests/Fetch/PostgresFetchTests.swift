@@ -48,7 +48,7 @@ import Testing
     method: PostgresFetch.Method = .copy
   ) async throws -> IdentifierList {
     try await PostgresFetch(query, from: database.address, readers: readers, method: method)
-      .run(store: "S")
+      .run(store: "S").loaded()
   }
 
   private func keys(_ list: IdentifierList) throws -> [String] {

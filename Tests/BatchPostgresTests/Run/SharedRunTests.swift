@@ -37,10 +37,10 @@ import Testing
     let session = trial.session
     let tables = try RunTables(of: session)
     let run = UUID().uuidString.lowercased()
-    #expect(SpanList.length(for: trial.list) == 10_000)
+    #expect(SpanList.length(for: trial.list.packed) == 10_000)
     try session.transaction { () throws(BatchError) in
       try tables.create(in: session)
-      try tables.begin(run, .init(job: "j", fingerprint: ""), over: trial.list, in: session)
+      try tables.begin(run, .init(job: "j", fingerprint: ""), over: trial.list.packed, in: session)
     }
     #expect(
       try session.text("SELECT string_agg(next - first || '', ',' ORDER BY first) FROM _batch_span")

@@ -86,7 +86,7 @@ struct ChangeTrial {
       path: path
     )
     let address = try database.address(role: role)
-    list = try await PostgresFetch(query, from: address).run(store: "S")
+    list = try await PostgresFetch(query, from: address).run(store: "S").loaded()
   }
 
   private var compiler: PostgresExpressionCompiler {

@@ -33,7 +33,7 @@ struct RunTrial {
       try tables.begin(
         run,
         .init(job: "job", fingerprint: "f", metadata: [0, 255]),
-        over: list,
+        over: list.packed,
         spansOf: length,
         in: session
       )

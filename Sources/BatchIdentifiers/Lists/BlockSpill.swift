@@ -1,0 +1,72 @@
+internal import SystemPackage
+
+/// Keeps the first blocks of a list in memory and the others in a temporary file, so that the memory for a selection does
+/// not grow with the table.
+///
+/// Where no file can be written, as on a full disk, blocks stay in memory.
+package final class BlockSpill: Sendable {
+  /// The size of the blocks in memory.
+  static let memoryLimit = 8 << 20
+
+  /// Where a block is.
+  enum Place: Sendable {
+    /// In memory, with its padding.
+    case memory([UInt8])
+    case file(offset: Int)
+  }
+
+  private struct State {
+    var memory: Int
+    var file: TemporaryFile?
+    var fileByteCount = 0
+    var isRefused = false
+  }
+
+  private let folders: [FilePath]
+  private let state: Lock<State>
+
+  /// Makes a place for the blocks of one list, whose parts may be made by several threads.
+  package convenience init() {
+    self.init(memoryLimit: Self.memoryLimit, in: TemporaryFile.folders)
+  }
+
+  /// Makes a place with this much memory and a file in one of some folders.
+  init(memoryLimit: Int, in folders: [FilePath]) {
+    self.folders = folders
+    state = Lock(State(memory: memoryLimit))
+  }
+
+  /// The bytes of blocks in the file.
+  var fileByteCount: Int { state.withLock { $0.fileByteCount } }
+
+  /// The folder of the file, for messages; nil if there is no file.
+  var folder: String? { state.withLock { $0.file?.folder.string } }
+
+  /// Keeps a block of `count` bytes, with its padding.
+  func keep(_ block: consuming [UInt8], count: Int) -> Place {
+    let block = block
+    let place = state.withLock { state -> Int? in
+      if state.memory >= count || state.isRefused {
+        state.memory -= count
+        return nil
+      }
+      state.file = state.file ?? TemporaryFile(in: folders)
+      let offset = state.fileByteCount
+      guard let file = state.file, file.write(block[..<count], at: offset) else {
+        state.isRefused = true
+        return nil
+      }
+      state.fileByteCount += count
+      return offset
+    }
+    return place.map { .file(offset: $0) } ?? .memory(block)
+  }
+
+  /// Reads a block of the file into the first `count` bytes of an array.
+  func read(_ count: Int, into bytes: inout [UInt8], at offset: Int) throws(BatchError) {
+    guard let file = state.withLock({ $0.file }) else {
+      preconditionFailure("a block in a file that does not exist")
+    }
+    try file.read(count, into: &bytes, at: offset)
+  }
+}
