@@ -66,8 +66,25 @@ struct ExportFolder: Sendable {
     try NewFile(for: path.appending(name), permissions: permissions)
   }
 
+  /// Refuses to publish parts that are no longer as they were written here.
+  ///
+  /// Processes that share a folder remove files that are not in their export. If they use two servers, each of which
+  /// takes itself for the primary, these are files of the other's export.
+  func require(_ parts: [ExportPart]) throws(BatchError) {
+    for part in parts {
+      let file = path.appending(part.file)
+      guard FileSystem.status(of: file)?.size != Int64(part.bytes) else { continue }
+      throw BatchError(
+        .damagedFile,
+        "this file of the export is gone, or not as it was written",
+        at: file.string,
+        advice: "find out who uses the folder, then \(.beginAnew)"
+      )
+    }
+  }
+
   /// Removes a part that does not belong to the export.
-  func remove(_ name: String) {
+  private func remove(_ name: String) {
     try? FileSystem.remove(path.appending(name))
   }
 

@@ -21,6 +21,8 @@ struct ExportPartsProcessor: ChunkProcessor {
   let format: PostgresExport.Format
   let folder: ExportFolder
   let parts: ExportParts
+  /// Receives each part that is recorded.
+  let recorded: Lock<[ExportPart]>
   let spans: LeasedSpans
   let key: PostgresKey
   /// The machine's name.
@@ -42,7 +44,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let start = ContinuousClock.now
     let span = try spans.span(of: positions)
-    let name = parts.fileName(of: positions, under: span.lease, format)
+    let name = parts.fileName(of: positions, format)
     let file = try folder.makeFile(named: name)
     var written = WrittenRows()
     var bytes = 0
@@ -111,23 +113,19 @@ struct ExportPartsProcessor: ChunkProcessor {
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
     let (parts, policy) = (parts, onFailure)
-    do throws(BatchError) {
-      let lease = try spans.span(of: positions).lease
-      // After a broken connection, the ledger has the outcome of the part.
-      try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
-        try parts.record(
-          prepared.part,
-          prepared.written,
-          under: lease,
-          onFailure: policy,
-          in: session
-        )
-      }
-    } catch {
-      // If the connection is lost for good, the part may have been recorded, so its file stays.
-      if error.code == .leaseLost { folder.remove(prepared.part.file) }
-      throw error
+    let lease = try spans.span(of: positions).lease
+    // After a broken connection, the ledger has the outcome of the part. Whatever comes of this, the file stays: it may
+    // be recorded without an answer, and the end of the run removes those that are not.
+    try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
+      try parts.record(
+        prepared.part,
+        prepared.written,
+        under: lease,
+        onFailure: policy,
+        in: session
+      )
     }
+    recorded.withLock { $0.append(prepared.part) }
     return Commit(outcomes: prepared.written.outcomes, duration: prepared.duration)
   }
 

@@ -38,6 +38,8 @@ struct SharedRunExecution {
   let hooks: RunHooks
   let settings: Settings
   let onEvent: @Sendable (RunEvent) -> Void
+  /// The parts of an export that this process has recorded.
+  let recordedParts = Lock<[ExportPart]>([])
 
   private var job: Job { plan.job }
   private var lease: Duration { job.database.lease }
@@ -185,6 +187,7 @@ struct SharedRunExecution {
         format: PostgresExport.Format(action.format),
         folder: folder,
         parts: parts,
+        recorded: recordedParts,
         spans: spans,
         key: plan.key,
         host: ProcessInfo.processInfo.hostName,
@@ -347,6 +350,8 @@ extension SharedRunExecution {
     let recorded = try await connection.persistently(within: lease) { session throws(BatchError) in
       try parts.recorded(ofPositions: total, in: session)
     }
+    let files = Set(recorded.map(\.file))
+    try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
     let manifest = parts.manifest(ofJob: job.name, PostgresExport.Format(action.format), recorded)
     try folder.publish(manifest, naming: recorded, ofRun: run.run)
   }

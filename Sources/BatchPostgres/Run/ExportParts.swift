@@ -42,15 +42,13 @@ package struct ExportParts: Sendable {
   /// The prefix of the names of a run's files.
   package static func prefix(ofRun run: String) -> String { "part-\(run.prefix(8))-" }
 
-  /// The name of a file, which is unique among the hosts because it contains the span's token.
-  package func fileName(
-    of positions: Range<Int>,
-    under lease: SpanLease,
-    _ format: PostgresExport.Format
-  ) -> String {
+  /// A name for a file, which no other attempt has: after a failover that lost the last moments, the server grants spans
+  /// under tokens that it has granted before.
+  package func fileName(of positions: Range<Int>, _ format: PostgresExport.Format) -> String {
     let digits = String(positions.lowerBound)
     let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
-    return "\(Self.prefix(ofRun: fence.run))\(place)-\(lease.token).\(format.rawValue)"
+    let attempt = String(UInt64.random(in: 0 ... .max), radix: 36)
+    return "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.rawValue)"
   }
 
   /// Records a part whose file is complete and on disk, and the outcomes of the identifiers at its positions.

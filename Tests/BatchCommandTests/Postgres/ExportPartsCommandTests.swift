@@ -102,6 +102,46 @@ import Testing
     #expect(try Self.files(job) == Self.named(job))
   }
 
+  @Test func `a host whose last claims the server has forgotten takes no file from another`() throws
+  {
+    let job = try SharedJob(rows: 40_000)
+    try Self.write(job, adding: SharedJob.slowly)
+    let first = try job.start()
+    #expect(try first.event("progress") != nil)
+    first.send(SIGSTOP)
+    // As after a failover that lost the last moments: the server grants the same spans under the same tokens again.
+    try job.database.run(
+      """
+      UPDATE _batch_span SET token = token - 1, host = NULL WHERE host IS NOT NULL AND NOT done;
+      DELETE FROM _batch_host
+      """
+    )
+    try Self.write(job)
+    let second = try job.start("--join-only").wait()
+    #expect(second.status == 0, "\(second.errors)")
+    let text = (1...40_000).map { "{\"id\":\($0),\"n\":0}\n" }.joined()
+    #expect(try Self.text(job) == text)
+    first.send(SIGCONT)
+    #expect(first.wait().status == 0)
+    #expect(try Self.text(job) == text)
+    #expect(try Self.files(job) == Self.named(job))
+  }
+
+  @Test func `a host whose part somebody removed does not finish the export`() throws {
+    let job = try SharedJob(rows: 40_000)
+    try Self.write(job, adding: SharedJob.slowly)
+    let program = try job.start()
+    try job.wait(until: "EXISTS (SELECT FROM _batch_part)")
+    for name in try Self.files(job) where name.hasPrefix("part-") {
+      try FileManager.default.removeItem(atPath: job.directory.file("out/\(name)"))
+    }
+    let result = program.wait()
+    #expect(result.status == 1)
+    let said = result.errors + result.output
+    #expect(said.contains("this file of the export is gone, or not as it was written"), "\(said)")
+    #expect(try !Self.files(job).contains("manifest.json"))
+  }
+
   @Test func `killed hosts leave an export that is whole, each row once`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
