@@ -420,7 +420,7 @@ package struct RunLogic {
     )
   }
 
-  /// Has as many workers work as the store has room for: at least one, since a store without any holds the run.
+  /// Has as many workers work as the store has room for.
   private mutating func makeRoom(_ room: Int?) {
     let workers = max(1, min(room ?? setting.workers, setting.workers))
     machine.allow(workers: workers)

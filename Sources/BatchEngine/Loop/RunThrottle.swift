@@ -19,7 +19,7 @@ package struct RunThrottle {
     package var minuteOfDay = 0
     /// Why the store itself wants the run to wait.
     package var storeHold: StoreHold?
-    /// How many workers the store has room for; nil for any number.
+    /// How many workers the store has room for, one at least; nil for any number.
     package var workers: Int?
   }
 

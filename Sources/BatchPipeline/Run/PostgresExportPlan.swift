@@ -113,8 +113,12 @@ struct PostgresExportPlan: RunPlan {
       statementLimit: Self.statementLimit,
       reconnectingFor: job.database.lease
     )
-    let address = plan.address
-    return try await execution.loop(processor) { label in
+    let (address, table) = (plan.address, plan.table)
+    // Unlike a shared run, it is not watched: it starts with what is left.
+    let room = try await job.inSession { session throws(BatchError) in
+      try ServerHealth(of: table.oid, in: session).room()
+    }
+    return try await execution.loop(processor, atMost: room) { label in
       PostgresConnection(label: label, address: address)
     }
   }

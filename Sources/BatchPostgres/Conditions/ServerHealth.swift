@@ -58,6 +58,11 @@ extension ServerHealth {
     }
   }
 
+  /// How many connections a process may open and leave some to others: at least one; nil if unknown.
+  package func room(_ limits: Limits = .init()) -> Int? {
+    spareConnections.map { max(1, $0 - limits.spareConnections) }
+  }
+
   /// What holds the run now; nil for nothing.
   ///
   /// Reports the first reason: other processes come before the server's state.

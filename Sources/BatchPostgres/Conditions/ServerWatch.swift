@@ -39,12 +39,12 @@ package final class ServerWatch: Sendable {
   }
 
   /// What holds the run, according to the latest check.
-  package var hold: RunThrottle.StoreHold? { state.withLock { $0.hold ?? $0.share.hold } }
+  package var hold: RunThrottle.StoreHold? { state.withLock { $0.hold } }
 
   /// Adds what it saw to the conditions around the run.
   package func add(to conditions: inout RunThrottle.Conditions) {
     (conditions.storeHold, conditions.workers) = state.withLock {
-      ($0.hold ?? $0.share.hold, $0.share.count)
+      ($0.hold, $0.share.count)
     }
   }
 
@@ -68,7 +68,7 @@ package final class ServerWatch: Sendable {
       // A server that does not answer does not hold the run: its chunks find out why.
       state.hold = health?.hold(limits)
       if let spare = health?.spareConnections { state.share.observe(spare: spare) }
-      let new = Set(state.share.count..<workers.count).subtracting(state.closing)
+      let new = Set(workers.indices.dropFirst(state.share.count)).subtracting(state.closing)
       state.closing.formUnion(new)
       return new
     }
