@@ -82,6 +82,13 @@ package struct ChunkSizing {
     )
   }
 
+  /// The sizes of a policy for a plan, before anything is known; `size` replaces the policy's own.
+  package init(_ policy: RunPolicy, ofSize size: Int?, preparedWithin handlerTime: Duration?) {
+    var policy = policy
+    if let size { policy.chunk = .init(size: size) }
+    self.init(policy, preparedWithin: handlerTime)
+  }
+
   /// Sizes that start at one, and stay there without a target.
   package init(
     _ size: Int,

@@ -82,13 +82,6 @@ extension RunPolicy {
     }
   }
 
-  /// The number of rows in a run's first chunk; nil as `size` stands for the policy's own.
-  package func firstChunk(ofSize size: Int? = nil) -> Int {
-    let bounds = chunk.target == nil ? 1...Self.chunkSizeLimit : chunk.bounds
-    let size = size ?? min(max(chunk.size, bounds.lowerBound), bounds.upperBound)
-    return min(size, throttle.largestChunk ?? size)
-  }
-
   /// How often a chunk is retried after a transient failure: another connection holds the database
   /// longer than its `busyTimeout`, a handler throws `retryLater`, or a command asks for it.
   public struct Retry: Hashable, Sendable {

@@ -113,7 +113,11 @@ extension JobPlan {
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
     let reader = store.connection(label: "batch.plan")
     let adapts = chunkSize == nil && job.chunk.target != nil
-    let chunkSize = job.policy.firstChunk(ofSize: chunkSize)
+    let chunkSize = ChunkSizing(
+      job.policy,
+      ofSize: chunkSize,
+      preparedWithin: job.action.patience
+    ).size
     let imported = try importedIdentifiers()?.list
     return try await reader.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in

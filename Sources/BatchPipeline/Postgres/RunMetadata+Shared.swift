@@ -54,10 +54,10 @@ extension RunSummary {
   }
 
   /// The summary of a shared run, of which nobody may know but the server: an unfinished run without a live process has
-  /// ended as its last process did.
+  /// ended as its last process did, and so has one that was set aside.
   init(_ standing: SharedRunStanding, of hosts: [RunHostStanding], lease: Duration) {
     self.init(standing)
-    guard state == .running, !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
+    guard !state.isFinished, !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
     state = .stopped
     guard let last = hosts.min(by: { $0.silence < $1.silence }) else { return }
     elapsedSeconds = last.seenSeconds

@@ -192,14 +192,15 @@ extension BatchRun {
     return plan
   }
 
-  /// Removes requests to processes that are gone.
-  private func clearRequests(
-    of run: SharedRun,
+  /// Creates a table that the version which began the run lacks, and removes requests to processes that are gone.
+  private func prepare(
+    toTakePartIn run: SharedRun,
     _ tables: RunTables,
     by connection: PostgresConnection
   ) async throws(BatchError) {
     let lease = job.database.lease
     try await connection.persistently(within: lease) { session throws(BatchError) in
+      try session.transaction { () throws(BatchError) in try tables.createExits(in: session) }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
       try tables.request(nil, of: run.run, in: session)
@@ -369,7 +370,7 @@ extension BatchRun {
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
     let plan = try await plan(of: run, by: opening)
-    try await clearRequests(of: run, tables, by: opening)
+    try await prepare(toTakePartIn: run, tables, by: opening)
     try plan.start(run: run.run, atMost: workerCount, hasRows: true)
     return try await takePart(in: run, plan, tables, opening, begins, onEvent, answer)
   }

@@ -128,7 +128,11 @@ package struct PostgresPlanReport: Sendable, Encodable {
       throw query.explained(error)
     }
     let adapts = chunkSize == nil && plan.job.chunk.target != nil
-    let chunkSize = plan.job.policy.firstChunk(ofSize: chunkSize)
+    let chunkSize = ChunkSizing(
+      plan.job.policy,
+      ofSize: chunkSize,
+      preparedWithin: plan.job.action.patience
+    ).size
     chunks = (matches + chunkSize - 1) / chunkSize
     firstChunk = adapts ? chunkSize : nil
     identifiers = plan.identifiers?.path.string

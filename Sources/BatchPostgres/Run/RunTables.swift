@@ -101,15 +101,10 @@ package struct RunTables: Sendable, Hashable {
     case []: return try requireRights(in: session)
     case [Self.exitName]:
       try requireRights(in: session)
-      guard try session.text("SELECT has_schema_privilege($1, 'CREATE')", .text(schema)) == "t"
-      else { return }
+      return try createExits(in: session)
     default: break
     }
-    // IF NOT EXISTS does not cover two hosts that create the tables at once.
-    try session.execute(
-      "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
-      .text("batch tables \(schema)")
-    )
+    try lock(in: session)
     let missing = try missing(in: session)
     if missing.contains("_batch_run"), !missing.contains("_batch_span"),
       try session.execute("SELECT FROM \(span) LIMIT 1").count > 0
@@ -135,6 +130,25 @@ package struct RunTables: Sendable, Hashable {
         underlying: error.postgres
       )
     }
+  }
+
+  /// Creates the table of exits beside the tables of an earlier version, inside the caller's transaction, if the role
+  /// may.
+  package func createExits(in session: PostgresSession) throws(BatchError) {
+    guard try missing(in: session) == [Self.exitName],
+      try session.text("SELECT has_schema_privilege($1, 'CREATE')", .text(schema)) == "t"
+    else { return }
+    try lock(in: session)
+    guard try missing(in: session) == [Self.exitName] else { return }
+    for definition in definitions(of: Self.exitName) { try session.execute(definition) }
+  }
+
+  /// Lets one host at a time create tables: IF NOT EXISTS does not cover two that do so at once.
+  private func lock(in session: PostgresSession) throws(BatchError) {
+    try session.execute(
+      "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+      .text("batch tables \(schema)")
+    )
   }
 
   /// The one table without which a run can be.

@@ -33,6 +33,11 @@ extension Job {
       }
     }
 
+    /// The time limit of external code for a chunk; nil if none is called.
+    var patience: Duration? {
+      if case .transform(let transform) = self { transform.timeout } else { nil }
+    }
+
     /// Whether the action changes the database.
     public var writes: Bool {
       switch self {
