@@ -131,6 +131,7 @@ import Testing
     let job = try SharedJob(rows: 40_000)
     try Self.write(job, adding: SharedJob.slowly)
     let program = try job.start()
+    #expect(try program.event("progress") != nil)
     try job.wait(until: "EXISTS (SELECT FROM _batch_part)")
     for name in try Self.files(job) where name.hasPrefix("part-") {
       try FileManager.default.removeItem(atPath: job.directory.file("out/\(name)"))
