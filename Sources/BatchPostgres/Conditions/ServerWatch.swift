@@ -68,7 +68,11 @@ package final class ServerWatch: Sendable {
       // A server that does not answer does not hold the run: its chunks find out why.
       state.hold = health?.hold(limits)
       if let spare = health?.spareConnections { state.share.observe(spare: spare) }
-      let new = Set(workers.indices.dropFirst(state.share.count)).subtracting(state.closing)
+      // In a shortage, the worker that goes on gives its connection back as well, until its next chunk: another process
+      // may need it for the chunks that this one waits for.
+      let isShort = (health?.spareConnections ?? .max) < limits.spareConnections
+      let kept = isShort ? 0 : state.share.count
+      let new = Set(workers.indices.dropFirst(kept)).subtracting(state.closing)
       state.closing.formUnion(new)
       return new
     }

@@ -115,7 +115,7 @@ extension BatchError {
     case .tooManyConnections:
       return (
         .connectionLost,
-        "use fewer workers, wait for others to disconnect, or raise max_connections"
+        "use fewer workers or processes, wait for others to disconnect, or raise the limit"
       )
     case .diskFull: return (.diskFull, "make room on the server, then \(.repetition): it resumes")
     case .readOnlyTransaction:
