@@ -4,11 +4,13 @@ package import BatchIdentifiers
 /// The identifiers of a span as the database stores them: the bytes of an identifier file.
 enum SpanList {
   /// The approximate limit of bytes for a span's list: a host holds the lists of its spans in memory.
-  private static let byteLimit = 4 << 20
+  private static let byteLimit = 2 << 20
   /// The approximate number of bytes of lists to send at once.
   static let sentLimit = 1 << 20
   /// A span is long enough to take a while, yet a small part of a long list.
   private static let lengths = 10_000...500_000
+  /// How many keys of a span to decode at once.
+  private static let pieceLength = 16_384
   /// The minimum number of spans, if the list is long enough.
   private static let spanCount = 64
 
@@ -30,11 +32,15 @@ enum SpanList {
       entityName: list.header.entityName,
       keyKind: list.header.keyKind
     )
-    switch list.header.keyKind {
-    case .integer: builder.append(contentsOf: try list.integers(in: positions))
-    case .encoded:
-      let keys = try list.encodedKeys(in: positions)
-      unsafe keys.forEachKey { key in unsafe builder.append(encoded: key) }
+    // A few at a time: decoded, the keys of a span are several times as long.
+    for first in stride(from: positions.lowerBound, to: positions.upperBound, by: pieceLength) {
+      let piece = first..<min(first + pieceLength, positions.upperBound)
+      switch list.header.keyKind {
+      case .integer: builder.append(contentsOf: try list.integers(in: piece))
+      case .encoded:
+        let keys = try list.encodedKeys(in: piece)
+        unsafe keys.forEachKey { key in unsafe builder.append(encoded: key) }
+      }
     }
     var bytes: [UInt8] = []
     try IdentifierFile.encode(builder.finish().packed, metadata: []) { bytes.append(copying: $0) }
