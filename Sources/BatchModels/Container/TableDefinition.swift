@@ -46,7 +46,7 @@ struct TableDefinition {
   private var tableSQL: String {
     let columns = [keySQL] + (discriminatorSQL.map { [$0] } ?? []) + attributeSQL + referenceSQL
     let list = columns.map { "\n  \($0)" }.joined(separator: ",")
-    return "CREATE TABLE \(SQLName.quoted(top.table)) (\(list)\n)"
+    return "CREATE TABLE \(SQLName.standard(top.table)) (\(list)\n)"
   }
 
   /// The attributes of all classes, without the key, and whether rows of each class have them.
@@ -64,17 +64,17 @@ struct TableDefinition {
     return found
   }
 
-  private var keySQL: String { "\(SQLName.quoted(top.keyColumn)) INTEGER PRIMARY KEY" }
+  private var keySQL: String { "\(SQLName.standard(top.keyColumn)) INTEGER PRIMARY KEY" }
 
   private var discriminatorSQL: String? {
     top.discriminator.map { discriminator in
-      "\(SQLName.quoted(discriminator.column)) \(discriminator.value.columnType) NOT NULL"
+      "\(SQLName.standard(discriminator.column)) \(discriminator.value.columnType) NOT NULL"
     }
   }
 
   private var attributeSQL: [String] {
     attributes.map { attribute, isOfAll in
-      var sql = "\(SQLName.quoted(attribute.column)) \(attribute.codec.sample().columnType)"
+      var sql = "\(SQLName.standard(attribute.column)) \(attribute.codec.sample().columnType)"
       if isOfAll, !attribute.isOptional { sql += " NOT NULL" }
       if attribute.isVersion { sql += " DEFAULT 1" }
       return sql
@@ -95,7 +95,7 @@ struct TableDefinition {
 
   private var referenceSQL: [String] {
     references.map { relationship in
-      "\(SQLName.quoted(relationship.column ?? "")) INTEGER "
+      "\(SQLName.standard(relationship.column ?? "")) INTEGER "
         + Self.reference(to: relationship.destination.mapping, onDelete: rule(of: relationship))
     }
   }
@@ -120,7 +120,7 @@ struct TableDefinition {
       case .cascade: "CASCADE"
       }
     return """
-      REFERENCES \(SQLName.quoted(mapping.table)) (\(SQLName.quoted(mapping.keyColumn))) \
+      REFERENCES \(SQLName.standard(mapping.table)) (\(SQLName.standard(mapping.keyColumn))) \
       ON DELETE \(action) DEFERRABLE INITIALLY DEFERRED
       """
   }
@@ -143,8 +143,8 @@ struct TableDefinition {
 
   private func indexSQL(_ kind: String, over columns: [String]) -> String {
     let name = ([top.table] + columns).joined(separator: "_")
-    let place = "\(SQLName.quoted(top.table)) (\(SQLName.list(columns)))"
-    return "CREATE \(kind) \(SQLName.quoted(name)) ON \(place)"
+    let place = "\(SQLName.standard(top.table)) (\(SQLName.standardList(columns)))"
+    return "CREATE \(kind) \(SQLName.standard(name)) ON \(place)"
   }
 
   private static func distinct(_ lists: [[String]]) -> [[String]] {
@@ -158,12 +158,12 @@ struct TableDefinition {
     _ target: (column: String, mapping: ModelMapping)
   ) -> [String] {
     let columns = [source, target].map { column, mapping in
-      "\(SQLName.quoted(column)) INTEGER NOT NULL \(reference(to: mapping, onDelete: .cascade))"
+      "\(SQLName.standard(column)) INTEGER NOT NULL \(reference(to: mapping, onDelete: .cascade))"
     }
-    let table = SQLName.quoted(name)
-    let key = SQLName.list([source.column, target.column])
-    let reversed = SQLName.list([target.column, source.column])
-    let index = SQLName.quoted("\(name)_\(target.column)")
+    let table = SQLName.standard(name)
+    let key = SQLName.standardList([source.column, target.column])
+    let reversed = SQLName.standardList([target.column, source.column])
+    let index = SQLName.standard("\(name)_\(target.column)")
     return [
       """
       CREATE TABLE \(table) (

@@ -45,13 +45,46 @@ extension Job {
   }
 }
 
-extension Entity {
-  /// The entity's key and columns, one per line, so that changes can be reported in words.
-  var fingerprint: [String] {
-    let keys = "key \(key?.columns.joined(separator: ", ") ?? "none")"
-    return [keys]
-      + attributes.map {
-        "column \($0.column) \($0.type)\($0.isGenerated ? " generated" : "")"
-      }
+extension JobPlan.Work {
+  /// What the action depends on of its rows.
+  func usage(
+    of query: IdentifierQuery,
+    keepsCopies: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> RowUsage {
+    let columns: [String]
+    let statements: [String]
+    var isWhole = false
+    switch self {
+    case .change(let change, _):
+      columns = change.writtenColumns
+      statements = change.statements
+      if case .delete(let archive) = change.action { isWhole = archive != nil || keepsCopies }
+    case .transform(let transform, _, _):
+      columns = transform.target.writtenColumns
+      statements = [transform.readSQL(for: .shape(of: query.key))]
+    case .export(let export, _):
+      columns = export.columns
+      statements = [export.sql(for: .shape(of: query.key))]
+    }
+    return try RowUsage(
+      of: query.entity,
+      key: query.key,
+      columns: columns,
+      statements: statements,
+      isWhole: isWhole,
+      in: connection
+    )
+  }
+}
+
+extension JobPlan {
+  /// What each chunk expects the schema to be like: as when the run began.
+  ///
+  /// Rows of a query are not watched, since a column that it misses fails it.
+  func expectedRows(since recorded: [String]) -> ExpectedRows? {
+    guard entity.kind != .query, entity.kind != .model, let shape = RowShape(recorded: recorded)
+    else { return nil }
+    return ExpectedRows(entity, shape: shape, usage: usage)
   }
 }

@@ -19,6 +19,10 @@ public struct JobPlan: Sendable {
   let condition: Condition?
   /// The action on them.
   package let work: Work
+  /// The shape of the entity now.
+  let shape: RowShape
+  /// What of it the run depends on.
+  let usage: RowUsage
   /// The programs to notify about a run.
   let hooks: RunHooks
 
@@ -91,7 +95,8 @@ public struct JobPlan: Sendable {
     _ job: Job,
     parameters: ParameterValues,
     handlers: [String: TransformHandler],
-    store open: Store?
+    store open: Store?,
+    shape recorded: RowShape? = nil
   ) async throws(BatchError) {
     let store: Store
     do throws(BatchError) {
@@ -109,10 +114,14 @@ public struct JobPlan: Sendable {
     let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
     let request = job.fetchRequest(predicate, values)
     let reader = store.connection(label: "batch.plan")
-    let (query, condition, work) = try await reader.perform { connection throws(BatchError) in
+    let (query, condition, work, shape, usage) = try await reader.perform {
+      connection throws(BatchError) in
+      let schema =
+        recorded.map { store.schema.limiting(entityNamed: job.source.entity, to: $0) }
+        ?? store.schema
       let query: IdentifierQuery
       do throws(BatchError) {
-        query = try IdentifierQuery(request, schema: store.schema, connection: connection)
+        query = try IdentifierQuery(request, schema: schema, connection: connection)
       } catch {
         var error = error
         if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
@@ -134,7 +143,17 @@ public struct JobPlan: Sendable {
         handlers: handlers,
         connection: connection
       )
-      return (query, condition, work)
+      // With the columns that were added since the run began.
+      var whole = query.entity
+      if recorded != nil, whole.kind == .table {
+        whole = whole.with(
+          key: whole.key,
+          attributes: try store.schema.entity(named: whole.name).attributes
+        )
+      }
+      let shape = try connection.shape(of: whole)
+      let usage = try work.usage(of: query, keepsCopies: job.undo != nil, in: connection)
+      return (query, condition, work, shape, usage)
     }
     if writesHere, store.isReadOnly {
       throw BatchError(
@@ -160,6 +179,8 @@ public struct JobPlan: Sendable {
     self.query = query
     self.condition = condition
     self.work = work
+    self.shape = shape
+    self.usage = usage
   }
 }
 

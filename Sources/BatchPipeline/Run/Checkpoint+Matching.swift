@@ -13,13 +13,15 @@ extension Checkpoint {
         "the checkpoint belongs to store \(store), the database is \(plan.store.identity.uuid)"
       )
     }
-    let columns = plan.entity.fingerprint
-    guard metadata.schema == columns else {
-      let gone = metadata.schema.filter { !columns.contains($0) }.map { "- \($0)" }
-      let new = columns.filter { !metadata.schema.contains($0) }.map { "+ \($0)" }
+    guard let shape = RowShape(recorded: metadata.schema) else {
       throw refusal(
-        "\"\(plan.entity.name)\" has changed since the run began:"
-          + " \((gone + new).joined(separator: ", "))"
+        "the run was begun by an earlier version of batch",
+        remedy: "finish it with that version, or run with --fresh to set the checkpoint aside"
+      )
+    }
+    if let change = shape.change(to: plan.shape, concerning: plan.usage) {
+      throw refusal(
+        "since the run began, the schema has changed: \"\(plan.entity.name)\" \(change)"
       )
     }
   }

@@ -19,7 +19,13 @@ struct JobWork: RunWork {
     #endif
     let plan: JobPlan
     do throws(BatchError) {
-      plan = try await JobPlan(job, parameters: parameters, handlers: handlers, store: store)
+      plan = try await JobPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        store: store,
+        shape: run.shape
+      )
     } catch {
       throw await job.refusal(error)
     }
@@ -115,7 +121,7 @@ extension JobPlan: StoreRunPlan {
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
-    metadata.schema = entity.fingerprint
+    metadata.schema = shape.recorded
     metadata.parameters = parameters.recorded
   }
 
@@ -136,11 +142,12 @@ extension JobPlan: StoreRunPlan {
     if !job.isRehearsal {
       for trap in traps { execution.onEvent(.message("warning: \(trap)")) }
     }
+    let expected = expectedRows(since: execution.session.schema)
     switch work {
     case .change(var change, let isRowByRow):
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
       try await execution.lane?.makeArchive(of: change)
-      await execution.lane?.watchColumns(for: change)
+      await execution.lane?.expect(expected)
       return try await execution.loop(
         in: store,
         ChangeProcessor(
@@ -154,12 +161,12 @@ extension JobPlan: StoreRunPlan {
       )
     case .transform(var transform, let action, _):
       if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
-      await execution.lane?.watchColumns(for: transform.target)
+      await execution.lane?.expect(expected)
       return try await execution.loop(
         in: store,
         TransformProcessor(
           list: execution.list,
-          transform: transform,
+          transform: transform.expecting(expected),
           run: execution.session.run,
           lane: requireLane(execution),
           ledger: ledger,
@@ -184,7 +191,7 @@ extension JobPlan: StoreRunPlan {
         ExportProcessor(
           list: list,
           key: query.key,
-          export: export,
+          export: export.expecting(expected),
           writer: ExportWriter(
             file,
             done: session.done,

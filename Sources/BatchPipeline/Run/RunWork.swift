@@ -38,6 +38,8 @@ struct RunIdentity: Sendable {
   let startedAt: String
   /// The microseconds of that second; nil for a run that an earlier version began.
   let startedMicroseconds: Int?
+  /// What its entity was like when it began; nil for a run that begins now.
+  let shape: RowShape?
 
   /// A run that begins now.
   init() {
@@ -45,6 +47,7 @@ struct RunIdentity: Sendable {
     let now = Date.now.timeIntervalSince1970
     startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
+    shape = nil
   }
 
   /// A run that begins at a time of another clock.
@@ -52,6 +55,7 @@ struct RunIdentity: Sendable {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
     startedMicroseconds = nil
+    shape = nil
   }
 
   /// A time after its start, as an ISO 8601 timestamp in UTC.
@@ -65,6 +69,7 @@ struct RunIdentity: Sendable {
     run = metadata.run
     startedAt = metadata.startedAt
     startedMicroseconds = metadata.startedMicroseconds
+    shape = RowShape(recorded: metadata.schema)
   }
 }
 

@@ -254,7 +254,6 @@ struct UndoPlan: StoreRunPlan {
     metadata.undone = undo.run
     metadata.undoableRows = undo.rows
     metadata.fingerprint = (try? work.fingerprint.text) ?? ""
-    if case .rows(_, let entity, _) = log { metadata.schema = entity.fingerprint }
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {

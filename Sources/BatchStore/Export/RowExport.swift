@@ -5,7 +5,7 @@ package import BatchIdentifiers
 package struct RowExport: Sendable {
   private let entity: Entity
   private let key: EntityKey
-  private let columns: [String]
+  package let columns: [String]
   /// The columns whose 1 and 0 mean true and false.
   private let booleans: Set<Int>
   private let format: RowFormat
@@ -14,6 +14,8 @@ package struct RowExport: Sendable {
   private let parameters: [String: SQLValue]
   /// The source of rows instead of the entity; nil if rows are looked up.
   private var copy: RowCopy?
+  /// What the schema must be like; nil for rows of a query.
+  private var expected: ExpectedRows?
 
   /// Makes an export of some attributes of an entity's rows; the predicate must have been checked.
   package init(
@@ -37,6 +39,13 @@ package struct RowExport: Sendable {
     self.predicate = recheck == .off ? nil : predicate
     self.recheck = recheck
     self.parameters = parameters
+  }
+
+  /// The same export, which fails if the schema is not as expected.
+  package func expecting(_ rows: ExpectedRows?) -> RowExport {
+    var export = self
+    export.expected = rows
+    return export
   }
 
   /// The beginning of a file, before any row.
@@ -79,6 +88,7 @@ package struct RowExport: Sendable {
   ) throws(BatchError) -> ExportedLines {
     let entity = try prepareRows(in: connection)
     return try connection.transaction(.deferred) { () throws(BatchError) in
+      try expected?.verify(in: connection)
       var lines = ExportedLines()
       var bisection = Bisection(0..<keys.identifierCount, policy)
       while lines.bytes.count < byteLimit, let part = bisection.next() {

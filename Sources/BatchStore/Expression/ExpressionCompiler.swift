@@ -30,10 +30,9 @@ package struct ExpressionCompiler {
     // No text can end the select list early and still have this column after it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
     // It is also compiled in a condition, where SQLite accepts no aggregate and no window function.
-    let checked = SQLExpression(scanner.textWithoutStringNames).sql
     let sql = """
-      SELECT \(checked), 1 AS \(SQLName.quoted(guardName)) \
-      FROM \(entity.rowSource) WHERE \(checked)
+      SELECT \(expression.sql), 1 AS \(SQLName.quoted(guardName)) \
+      FROM \(entity.rowSource) WHERE \(expression.sql)
       """
     do {
       try connection.withReadOnlyAuthorizer { () throws(BatchError) in

@@ -17,7 +17,13 @@ public struct SQLExpression: Sendable, Hashable {
   }
 
   /// The expression as an operand, with a line break to end a trailing `--` comment.
-  package var sql: String { "(\(text)\n)" }
+  ///
+  /// Names in double quotes get backticks, so that none becomes a string when its column is dropped;
+  /// see ``SQLName/quoted(_:)``.
+  package var sql: String {
+    let names = text.utf8.contains(UInt8(ascii: "\"")) ? try? ExpressionScanner(text) : nil
+    return "(\(names?.textWithoutStringNames ?? text)\n)"
+  }
 }
 
 extension SQLExpression {

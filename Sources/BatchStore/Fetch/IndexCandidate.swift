@@ -14,7 +14,7 @@ package struct IndexCandidate: Sendable, Hashable {
   package var sql: String {
     let name = ([table] + columns).joined(separator: "_")
     return
-      "CREATE INDEX \(SQLName.quoted(name)) ON \(SQLName.quoted(table)) (\(SQLName.list(columns)))"
+      "CREATE INDEX \(SQLName.standard(name)) ON \(SQLName.standard(table)) (\(SQLName.standardList(columns)))"
   }
 }
 
@@ -41,7 +41,7 @@ extension Connection {
         for statement in statements { try memory.execute(statement) }
       }
       for (number, candidate) in candidates.enumerated() {
-        let (table, columns) = (SQLName.quoted(candidate.table), SQLName.list(candidate.columns))
+        let (table, columns) = (SQLName.standard(candidate.table), SQLName.standardList(candidate.columns))
         try memory.execute("CREATE INDEX _batch_candidate_\(number)_ ON \(table) (\(columns))")
       }
       let steps = try QueryPlan(of: sql, in: memory).lines.filter { $0.hasPrefix("SEARCH") }

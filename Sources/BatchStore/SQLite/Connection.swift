@@ -51,6 +51,8 @@ package final class Connection {
   let collector = RowCollector()
   /// Cached facts about statements, by text, for a version of the schema.
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
+  /// The version of the schema that was last found to be as a run expects; see ``ExpectedRows``.
+  var verifiedSchema: SQLValue?
   /// Watches the rows that statements change, while needed.
   var watch: RowWatch?
   /// Calls the closures of statements.
@@ -220,6 +222,14 @@ package final class Connection {
       throw BatchError(.invalidSQL, "expected exactly one SQL statement", at: path)
     }
     return unsafe Statement(statement, sql: sql, connection: self)
+  }
+
+  /// Whether SQLite accepts a statement now; if not, its error says why.
+  func compiles(_ sql: String) -> Bool {
+    var statement: OpaquePointer?
+    let status = unsafe sqlite3_prepare_v3(database, sql, -1, 0, &statement, nil)
+    unsafe sqlite3_finalize(statement)
+    return status == SQLITE_OK
   }
 
   /// Runs a statement to its end and ignores its rows.

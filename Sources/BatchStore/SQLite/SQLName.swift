@@ -1,17 +1,33 @@
 /// Names as they are written in SQL.
 @usableFromInline
 package enum SQLName {
-  /// The name in double quotes, so that spaces, quotes, keywords and any script are allowed in it.
+  /// The name in backticks, so that spaces, quotes, keywords and any script are allowed in it.
+  ///
+  /// SQLite reads an unknown name in double quotes as a string. If somebody drops a column during a
+  /// run, its name would become the value of every row. A name in backticks is always a name.
+  /// See <https://www.sqlite.org/quirks.html#dblquote>.
   @usableFromInline
-  package static func quoted(_ name: String) -> String {
-    let hasQuotes = name.utf8.contains(UInt8(ascii: "\""))
-    return "\"\(hasQuotes ? name.replacing("\"", with: "\"\"") : name)\""
+  package static func quoted(_ name: String) -> String { quoted(name, by: UInt8(ascii: "`")) }
+
+  /// The name in double quotes, as standard SQL has it: for statements that define something, where
+  /// a name cannot be a string, and that people read.
+  package static func standard(_ name: String) -> String { quoted(name, by: UInt8(ascii: "\"")) }
+
+  private static func quoted(_ name: String, by quote: UInt8) -> String {
+    let mark = String(Unicode.Scalar(quote))
+    let inside = name.utf8.contains(quote) ? name.replacing(mark, with: mark + mark) : name
+    return mark + inside + mark
   }
 
   /// The names, quoted and separated by commas.
   @inlinable
   package static func list(_ names: some Sequence<String>) -> String {
     names.map(quoted).joined(separator: ", ")
+  }
+
+  /// The names in double quotes, separated by commas; see ``standard(_:)``.
+  package static func standardList(_ names: some Sequence<String>) -> String {
+    names.map(standard).joined(separator: ", ")
   }
 
   /// Whether SQLite considers two names equal: it ignores the case of ASCII letters only.

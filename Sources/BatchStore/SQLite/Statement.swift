@@ -28,7 +28,13 @@ package struct Statement: ~Copyable {
     let status = unsafe sqlite3_step(statement)
     if status == SQLITE_ROW { return true }
     if status == SQLITE_DONE { return false }
-    throw connection.error(status, "step", sql: sql)
+    let error = connection.error(status, "step", sql: sql)
+    // SQLite compiles the statement again if the schema has changed. If that fails, no row is to
+    // blame.
+    if status == SQLITE_ERROR, !connection.compiles(sql) {
+      throw connection.error(status, "prepare", sql: sql)
+    }
+    throw error
   }
 
   /// Makes the statement ready to run again; bound values stay.

@@ -55,7 +55,10 @@ public struct Entity: Sendable, Hashable {
   }
 
   /// The same entity with another key.
-  func identified(by key: EntityKey) -> Entity {
+  func identified(by key: EntityKey) -> Entity { with(key: key, attributes: attributes) }
+
+  /// The same entity with another key and other attributes.
+  package func with(key: EntityKey?, attributes: [Attribute]) -> Entity {
     Entity(
       name: name,
       table: table,

@@ -2,8 +2,8 @@ import BatchEngine
 package import BatchIdentifiers
 
 extension Schema {
-  /// Reads the entities of the main database.
-  package init(reading connection: Connection) throws(BatchError) {
+  /// Reads the entities of the main database, or only the one of a table.
+  package init(reading connection: Connection, only table: String? = nil) throws(BatchError) {
     var entities: [Entity] = []
     let uniqueKeys = try UniqueKey.read(in: connection)
     let tables = try connection.prepare(
@@ -11,9 +11,11 @@ extension Schema {
       SELECT name, type, wr, strict FROM pragma_table_list
       WHERE schema = 'main' AND type IN ('table', 'view', 'virtual')
         AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
+        AND (?1 IS NULL OR name = ?1 COLLATE NOCASE)
       ORDER BY name
       """
     )
+    try tables.bind(table.map(SQLValue.text) ?? .null, at: 1)
     while try tables.step() {
       let name = tables.text(at: 0)
       guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }

@@ -23,6 +23,8 @@ package struct RowTransform: Sendable {
   let reach: BulkChange.Reach
   /// The handler's time limit for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
+  /// What the schema must be like.
+  private var expected: ExpectedRows?
 
   /// Makes a transform of an entity's rows, written to `written` if that is another table; the
   /// predicate must have been checked.
@@ -74,6 +76,13 @@ package struct RowTransform: Sendable {
     return transform
   }
 
+  /// The same transform, which fails if the schema is not as expected.
+  package func expecting(_ rows: ExpectedRows?) -> RowTransform {
+    var transform = self
+    transform.expected = rows
+    return transform
+  }
+
   // MARK: The statements
 
   /// The statement that reads rows by keys of this form.
@@ -117,6 +126,7 @@ package struct RowTransform: Sendable {
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> ChunkRows {
+    try expected?.verify(in: connection)
     let statement = try connection.prepare(readSQL(for: keys))
     try statement.bind(target.parameters)
     let selected = keys.identifierCount

@@ -87,7 +87,7 @@ extension BulkChange.Archive {
     let stored = entity.attributes.filter { !$0.isGenerated }
     let missing = stored.filter { archive.attribute(named: $0.name)?.isGenerated ?? true }
     guard missing.isEmpty else {
-      let table = SQLName.quoted(archive.table)
+      let table = SQLName.standard(archive.table)
       let additions = missing.filter { archive.attribute(named: $0.name) == nil }.map {
         "ALTER TABLE \(table) ADD COLUMN \($0.definition)"
       }
@@ -171,8 +171,8 @@ extension Attribute {
       "AS",
     ]
     let hasKeyword = type.matches(of: /\w+/).contains { keywords.contains($0.0.uppercased()) }
-    let name = isPlain && !hasKeyword ? type : SQLName.quoted(type)
-    return SQLName.quoted(column) + (type.isEmpty ? "" : " \(name)")
+    let name = isPlain && !hasKeyword ? type : SQLName.standard(type)
+    return SQLName.standard(column) + (type.isEmpty ? "" : " \(name)")
   }
 }
 
@@ -198,7 +198,7 @@ extension Entity {
       if let collation = connection.collation(ofColumn: attribute.column, of: table),
         collation != "BINARY"
       {
-        line += " COLLATE \(SQLName.quoted(collation))"
+        line += " COLLATE \(SQLName.standard(collation))"
       }
       if !attribute.isOptional { line += " NOT NULL" }
       if isIndexed, attribute.column == primaryKey[0], SQLName.equal(attribute.type, "INTEGER") {
@@ -210,8 +210,8 @@ extension Entity {
     if !hasKey {
       let collations = key?.collations ?? [:]
       let columns = primaryKey.map { column in
-        SQLName.quoted(column)
-          + (collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? "")
+        SQLName.standard(column)
+          + (collations[column].map { " COLLATE \(SQLName.standard($0))" } ?? "")
       }
       lines.append("PRIMARY KEY (\(columns.joined(separator: ", ")))")
     }
@@ -225,7 +225,7 @@ extension Entity {
       if kind.integer(at: 1) != 0 { options.append("STRICT") }
     }
     let end = options.isEmpty ? "" : " \(options.joined(separator: ", "))"
-    return "CREATE TABLE \(SQLName.quoted(name)) (\(lines.joined(separator: ", ")))\(end)"
+    return "CREATE TABLE \(SQLName.standard(name)) (\(lines.joined(separator: ", ")))\(end)"
   }
 }
 

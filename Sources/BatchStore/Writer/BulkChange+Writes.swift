@@ -14,8 +14,7 @@ extension BulkChange {
   ) throws(BatchError) -> WrittenColumns {
     var written = WrittenColumns()
     switch action {
-    case .update(let assignments): written.insert(assignments.map(\.column), of: entity.table)
-    case .assign(let assignments): written.insert(assignments.map(\.column), of: entity.table)
+    case .update, .assign: written.insert(writtenColumns, of: entity.table)
     case .delete(let archive):
       written.insertRows(of: entity.table)
       if let archive { written.insertRows(of: archive.entity.table) }

@@ -76,6 +76,15 @@ package struct BulkChange: Sendable {
     self.parameters = parameters
   }
 
+  /// The columns that it sets; none for a deletion.
+  package var writtenColumns: [String] {
+    switch action {
+    case .update(let assignments): assignments.map(\.column)
+    case .assign(let assignments): assignments.map(\.column)
+    case .delete: []
+    }
+  }
+
   // MARK: The statements
 
   var table: String { SQLName.quoted(entity.table) }

@@ -56,7 +56,7 @@ package actor WriterLane {
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
   /// Watches the table that the run writes, if it is known.
-  private var columns: ColumnWatch?
+  private var expected: ExpectedRows?
   /// Records the changes of chunks for undo, if the run wants that.
   package let recorder: ChangeRecorder
   /// Chunks that wait to be written.
@@ -303,8 +303,8 @@ package actor WriterLane {
 
   // MARK: Chunks
 
-  /// Has each chunk verify that the table is still as the change of its rows expects.
-  package func watchColumns(for change: BulkChange) { columns = ColumnWatch(of: change) }
+  /// Has each chunk verify that the schema is still as the run expects.
+  package func expect(_ rows: ExpectedRows?) { expected = rows }
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///
@@ -432,7 +432,7 @@ package actor WriterLane {
       // The wait for another writer is not a cost of these chunks.
       locked = clock.now
       try verifyLedger()
-      try columns?.verify(in: connection)
+      try expected?.verify(in: connection)
       for chunk in chunks where written.isEmpty || group.hasRoom {
         if chunk.isAlone, !written.isEmpty { break }
         isWriting = true
