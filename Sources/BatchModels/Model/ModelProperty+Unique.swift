@@ -62,7 +62,7 @@ struct UniqueColumns: Sendable {
     }
     guard key != nil || Set(table.key?.columns.map(SQLName.folded) ?? []) == wanted, !found.isEmpty
     else {
-      let list = SQLName.list(found)
+      let list = SQLName.standardList(found)
       let name = ([table.table] + found).joined(separator: "_")
       throw BatchError(
         .invalidMapping,
@@ -70,7 +70,7 @@ struct UniqueColumns: Sendable {
           + " and table \(table.table.quotedForMessage) has no unique index over that",
         at: mapping.entityName,
         remedy:
-          "CREATE UNIQUE INDEX \(SQLName.quoted(name)) ON \(SQLName.quoted(table.table)) (\(list))"
+          "CREATE UNIQUE INDEX \(SQLName.standard(name)) ON \(SQLName.standard(table.table)) (\(list))"
       )
     }
     self.names = names

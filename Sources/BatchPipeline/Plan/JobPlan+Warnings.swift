@@ -203,6 +203,6 @@ extension String {
   /// Whether SQL contains this name, or a word in a text that looks like it.
   fileprivate func hasWord(_ name: String) -> Bool {
     let words = split { !$0.isLetter && !$0.isNumber && $0 != "_" }
-    return contains(SQLName.quoted(name)) || words.contains { SQLName.equal(String($0), name) }
+    return contains(SQLName.standard(name)) || words.contains { SQLName.equal(String($0), name) }
   }
 }

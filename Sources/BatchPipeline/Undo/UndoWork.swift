@@ -523,9 +523,10 @@ extension Store {
     try await connection(label: "batch.plan").perform { connection throws(BatchError) in
       let names = try connection.texts(
         """
-        SELECT c.name FROM pragma_index_list(\(SQLName.quoted(entity.table))) AS i,
-          pragma_index_info(i.name) AS c WHERE i."unique"
-        """
+        SELECT c.name FROM pragma_index_list(?) AS i, pragma_index_info(i.name) AS c
+        WHERE i."unique"
+        """,
+        .text(entity.table)
       )
       return names.contains { columns.contains($0) }
     }

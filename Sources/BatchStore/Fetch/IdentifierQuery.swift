@@ -504,7 +504,7 @@ package struct IdentifierQuery: Sendable {
 
   /// The error of a row whose key is too long for a list.
   private func tooLong(_ byteCount: Int) -> BatchError {
-    let columns = key.columns.map(SQLName.quoted)
+    let columns = key.columns.map(SQLName.standard)
     let length = columns.map { "coalesce(length(CAST(\($0) AS BLOB)), 0)" }
     return BatchError(
       .unstableKey,

@@ -50,12 +50,29 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
-  @Test func `a changed table is refused with its changes`() async throws {
+  @Test func `a run resumes only once a renamed column has its name again`() async throws {
     _ = try await stop(.test(in: directory))
-    try Connection(path: path).execute("ALTER TABLE numbers ADD COLUMN fresh TEXT")
-    let error = try await refusal(.test(in: directory))
+    let connection = try Connection(path: path)
+    try connection.execute("ALTER TABLE numbers RENAME COLUMN id TO number")
+    let error = await #expect(throws: BatchError.self) {
+      try await BatchRun(.test(in: directory)).run()
+    }
     #expect(error?.code == .otherRun)
-    #expect(error?.message.contains("+ column fresh TEXT") == true)
+    #expect(error?.message.contains("has the key number instead of id") == true)
+    try connection.execute("ALTER TABLE numbers RENAME COLUMN number TO id")
+    #expect(try await BatchRun(.test(in: directory)).run().state == .completed)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
+  }
+
+  @Test func `a run resumes after columns that it does not use were added and dropped`()
+    async throws
+  {
+    _ = try await stop(.test(in: directory))
+    let connection = try Connection(path: path)
+    try connection.execute("ALTER TABLE numbers ADD COLUMN fresh TEXT")
+    try connection.execute("ALTER TABLE numbers DROP COLUMN label")
+    #expect(try await BatchRun(.test(in: directory)).run().state == .completed)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
   @Test func `another database is refused, a copy of the same continues`() async throws {

@@ -48,8 +48,8 @@ import Testing
     #expect(report.sample[0].identifier == "95")
     #expect(report.sample[0].before == ["n": .integer(0), "label": .text("label 95")])
     #expect(report.sample[0].after == ["n": .integer(190), "label": .null])
-    #expect(report.sql.fetch.hasPrefix("SELECT \"id\" FROM \"numbers\" WHERE (id > 5"))
-    #expect(report.sql.apply.hasPrefix("UPDATE \"numbers\" SET \"n\" = (id * 2"))
+    #expect(report.sql.fetch.hasPrefix("SELECT `id` FROM `numbers` WHERE (id > 5"))
+    #expect(report.sql.apply.hasPrefix("UPDATE `numbers` SET `n` = (id * 2"))
     #expect(report.estimatedSeconds ?? -1 >= 0)
   }
 
@@ -67,8 +67,8 @@ import Testing
     }
     #expect(deletion.sample.map(\.before) == rows)
     #expect(deletion.sample.allSatisfy { $0.after == nil })
-    #expect(deletion.sql.apply.contains("INSERT INTO \"kept\""))
-    #expect(deletion.sql.apply.contains("; DELETE FROM \"numbers\""))
+    #expect(deletion.sql.apply.contains("INSERT INTO `kept`"))
+    #expect(deletion.sql.apply.contains("; DELETE FROM `numbers`"))
     var job = Job.test(
       in: directory,
       .init(entity: "numbers", where: "id < 3"),
