@@ -120,8 +120,10 @@ __attribute__((constructor)) static void begin(void) {
     if (seconds) alarm(atoi(seconds));
     int descriptor = raw_open(path, O_RDWR | O_CREAT);
     if (descriptor < 0 || syscall(SYS_ftruncate, descriptor, sizeof(struct counter)) != 0) abort();
+    // The offset travels on the stack, where an int leaves the upper half undefined.
     void *region = (void *)syscall(
-        SYS_mmap, NULL, sizeof(struct counter), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+        SYS_mmap, NULL, sizeof(struct counter), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+        (off_t)0);
     syscall(SYS_close, descriptor);
     if (region == MAP_FAILED) abort();
     struct stat status;
