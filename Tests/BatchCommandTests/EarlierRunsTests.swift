@@ -2,9 +2,8 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// Runs that the version before had begun when it was killed, as its files and tables were left.
-///
-/// Each of 400 numbers was to be done once; see the folders of `Fixtures/before-modules`.
+/// Runs that a development version before 0.2.0 had begun when it was killed, as its files and tables
+/// were left; see the folders of `Fixtures/before-modules`.
 @Suite struct EarlierRunsTests {
   private let directory: TemporaryDirectory
 
@@ -27,45 +26,22 @@ import Testing
     try TestDatabase.texts(directory.file("test.db"), sql)
   }
 
-  @Test func `an update resumes`() throws {
-    try restore("update")
-    #expect(try texts("SELECT sum(n) FROM numbers") == ["140"])
-    let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
-    #expect(run.status == 0 && run.output.contains(#""resumedAt":140"#), "\(run.errors)")
-    #expect(try texts("SELECT count(*) FROM numbers WHERE n = 1") == ["400"])
-  }
-
-  @Test func `a delete with an archive resumes`() throws {
-    try restore("delete")
-    #expect(try texts("SELECT count(*) FROM archive") == ["130"])
-    let run = try BatchProgram.run("run", "job.json", in: directory)
-    #expect(run.status == 0, "\(run.errors)")
-    #expect(try texts("SELECT count(*) FROM numbers") == ["0"])
-    #expect(try texts("SELECT count(DISTINCT id) FROM archive") == ["400"])
-  }
-
-  @Test func `an export comes out whole`() throws {
-    try restore("export")
-    let run = try BatchProgram.run("run", "job.json", in: directory)
-    #expect(run.status == 0, "\(run.errors)")
-    // The file that it wrote before had an absolute path, and is not where that was.
-    let output = try #require(
-      try BatchProgram.run("status", "job.json", "--json", in: directory).output
-        .firstMatch(of: /"output"\s*:\s*"([^"]*)"/)?.output.1
-    )
-    defer { try? FileManager.default.removeItem(atPath: String(output)) }
-    let file = output.hasPrefix("/") ? String(output) : directory.file(String(output))
-    let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
-    #expect(lines.count == 400 && Set(lines).count == 400)
-  }
-
-  @Test func `identifiers that had failed are retried`() throws {
-    try restore("failures")
-    #expect(try texts("SELECT count(*) FROM numbers WHERE n = 99") == ["8"])
-    try TestDatabase.make(in: directory, "UPDATE numbers SET n = 0 WHERE n = 99")
-    let retry = try BatchProgram.run("retry-failed", "job.json", in: directory)
-    #expect(retry.status == 0, "\(retry.errors)")
-    #expect(try texts("SELECT count(*) FROM numbers WHERE n = 1") == ["400"])
+  @Test(arguments: ["update", "delete", "export", "failures"])
+  func `a job's run is refused in one line that says what to do, and changes nothing`(
+    name: String
+  ) throws {
+    try restore(name)
+    let before = try texts("SELECT id || ' ' || n FROM numbers ORDER BY id")
+    let command = name == "failures" ? "retry-failed" : "run"
+    let run = try BatchProgram.run(command, "job.json", in: directory)
+    #expect(run.status == 2)
+    let line =
+      "error: job.batch: the run was begun by an earlier version of batch; "
+      + "finish it with that version, or run with --fresh to set the checkpoint aside\n"
+    #expect(run.errors == line)
+    #expect(try texts("SELECT id || ' ' || n FROM numbers ORDER BY id") == before)
+    let fresh = try BatchProgram.run("run", "job.json", "--fresh", in: directory)
+    #expect(fresh.status == (name == "failures" ? 4 : 0), "\(fresh.errors)")
   }
 
   @Test func `a run by objects resumes, by a fetch`() throws {

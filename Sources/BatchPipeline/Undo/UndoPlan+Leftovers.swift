@@ -36,19 +36,19 @@ extension UndoPlan {
       let archive = store.schema.all.first(where: { SQLName.equal($0.name, name) }),
       key.columns.allSatisfy({ archive.attribute(named: $0) != nil })
     else { return nil }
-    let table = SQLName.quoted(archive.table)
+    let table = SQLName.standard(archive.table)
     let others = archive.attributes.filter { attribute in
       !key.columns.contains { SQLName.equal($0, attribute.column) }
         && entity.attribute(named: attribute.column) != nil
     }
     let terms =
-      key.columns.map { "original.\(SQLName.quoted($0)) IS \(table).\(SQLName.quoted($0))" }
+      key.columns.map { "original.\(SQLName.standard($0)) IS \(table).\(SQLName.standard($0))" }
       + others.map { attribute in
-        let column = SQLName.quoted(attribute.column)
+        let column = SQLName.standard(attribute.column)
         return "original.\(column) IS \(table).\(column) COLLATE BINARY"
       }
     let condition =
-      "EXISTS (SELECT 1 FROM \(SQLName.quoted(entity.table)) AS original"
+      "EXISTS (SELECT 1 FROM \(SQLName.standard(entity.table)) AS original"
       + " WHERE \(terms.joined(separator: " AND ")))"
     let count = try connection.value("SELECT count(*) FROM \(table) WHERE \(condition)")
     guard case .integer(let count) = count, count > 0 else { return nil }

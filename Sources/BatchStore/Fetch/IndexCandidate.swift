@@ -41,7 +41,8 @@ extension Connection {
         for statement in statements { try memory.execute(statement) }
       }
       for (number, candidate) in candidates.enumerated() {
-        let (table, columns) = (SQLName.standard(candidate.table), SQLName.standardList(candidate.columns))
+        let table = SQLName.standard(candidate.table)
+        let columns = SQLName.standardList(candidate.columns)
         try memory.execute("CREATE INDEX _batch_candidate_\(number)_ ON \(table) (\(columns))")
       }
       let steps = try QueryPlan(of: sql, in: memory).lines.filter { $0.hasPrefix("SEARCH") }
