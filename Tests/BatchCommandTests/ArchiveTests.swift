@@ -123,7 +123,7 @@ import Testing
     )
     let result = program.wait()
     #expect(result.status == 1, "\(result.output)")
-    #expect(result.output.contains("were renamed"), "\(result.output)")
+    #expect(result.output.contains("the schema has changed"), "\(result.output)")
     #expect(try TestDatabase.texts(path, "SELECT count(n) FROM numbers") == ["0"])
   }
 

@@ -408,9 +408,10 @@ import Testing
     let summary = try await run(container, policy, Self.incrementButSevenths).run()
     #expect(summary.state == .failed && summary.failure?.code == .handlerFailed)
     #expect(summary.failure?.remedy?.contains("skip") == true)
-    // Chunks that were prepared, but had not reached the writer, are left to the next run.
+    // Chunks that were prepared, but had not reached the writer, are left to the next run. The fourth,
+    // with one failure, may be faster than the third, with two.
     let kept = try #require(try count("n = 1"))
-    #expect(summary.outcomes.succeeded == kept && summary.outcomes.failed * 9 == kept && kept <= 18)
+    #expect(summary.outcomes.succeeded == kept && summary.outcomes.failed * 9 == kept && kept <= 27)
     let rest = try await run(container, policy, Self.increment).run()
     #expect(rest.outcomes.succeeded == 100 - kept / 9 && rest.outcomes.failed == kept / 9)
     #expect(try count("n = 1") == 100 - kept / 9 && count("n > 1") == 0)
