@@ -57,7 +57,8 @@ struct PostgresExportPlan: RunPlan {
     let plan = plan
     if plan.identifiers != nil {
       let given = try await job.inSession { session throws(BatchError) in
-        try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
+        try session.transaction(TransactionOptions(isReadOnly: true, searchPath: plan.query.path)) {
+          () throws(BatchError) in
           try plan.givenIdentifiers(in: session)
         }
       }

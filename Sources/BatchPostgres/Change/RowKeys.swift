@@ -296,7 +296,7 @@ extension PostgresKey.Form {
     switch self {
     case .integer: .integer
     case .blob: .blob
-    case .text, .uuid, .other: .text
+    case .text, .uuid, .binary, .other: .text
     }
   }
 }

@@ -128,21 +128,14 @@ package struct PostgresArray: Sendable, Hashable {
 
   /// An array of integers, texts or blobs as SQL, for a statement that takes no values.
   ///
-  /// Values appear only as hexadecimal digits, so they cannot become SQL.
+  /// Texts and blobs appear only as hexadecimal digits, so they cannot become SQL.
   var sql: String {
+    // An array's text means something else if `array_nulls` is off.
+    if hasNull { return "ARRAY[\(elementsInSQL.joined(separator: ", "))]::\(element.arrayName)" }
     var text: [UInt8] = [UInt8(ascii: "{")]
-    let bytes = elements.span
-    var offset = 0
-    while offset < bytes.count {
-      if offset > 0 { text.append(UInt8(ascii: ",")) }
-      let count = Int(bytes.bigEndian(at: offset, as: Int32.self))
-      offset += 4
-      guard count >= 0 else {
-        text += "NULL".utf8
-        continue
-      }
-      let value = bytes.extracting(offset..<offset + count)
-      offset += count
+    forEachElement { value in
+      if text.count > 1 { text.append(UInt8(ascii: ",")) }
+      guard let value else { return }
       switch element {
       case .integer: text += String(value.bigEndian(at: 0, as: Int64.self)).utf8
       // Four backslashes: two levels of escaping, the outer one by E'…'.
@@ -161,12 +154,41 @@ package struct PostgresArray: Sendable, Hashable {
     }
     text.append(UInt8(ascii: "}"))
     guard element == .text else {
-      // An E'…' means the same whatever standard_conforming_strings is: the server parses a whole message before the
-      // settings at its beginning take effect.
+      // An E'…' means the same whatever standard_conforming_strings is.
       return "E'\(String(decoding: text, as: UTF8.self))'::\(element.arrayName)"
     }
     // The collation of `convert_from` is "C", which would contradict that of the column.
     return "(\(text.span.textInSQL) COLLATE pg_catalog.\"default\")::\(element.arrayName)"
+  }
+
+  private var elementsInSQL: [String] {
+    var parts: [String] = []
+    forEachElement { value in
+      guard let value else { return parts.append("NULL") }
+      switch element {
+      case .integer: parts.append("(\(value.bigEndian(at: 0, as: Int64.self)))")
+      case .blob: parts.append("pg_catalog.decode('\(value.hexadecimal)', 'hex')")
+      case .text: parts.append("\(value.textInSQL) COLLATE pg_catalog.\"default\"")
+      case .boolean, .real, .transaction: preconditionFailure("such arrays are bound")
+      }
+    }
+    return parts
+  }
+
+  /// Calls `body` with the bytes of each element; nil for NULL.
+  private func forEachElement(_ body: (Span<UInt8>?) -> Void) {
+    let bytes = elements.span
+    var offset = 0
+    while offset < bytes.count {
+      let count = Int(bytes.bigEndian(at: offset, as: Int32.self))
+      offset += 4
+      guard count >= 0 else {
+        body(nil)
+        continue
+      }
+      body(bytes.extracting(offset..<offset + count))
+      offset += count
+    }
   }
 
   /// Appends the array in the form that `array_recv` reads.

@@ -21,7 +21,8 @@ package struct TransactionOptions: Sendable {
   /// How long the session may be idle before the server ends it, so that a vanished client holds no lock; nil for the
   /// server's setting.
   package var idleTimeout: Duration?
-  /// Where names without a schema are looked up; nil for the session's setting.
+  /// Where names without a schema are looked up, for a transaction that runs expressions of the job, triggers or views:
+  /// it has the session's other settings, too. Nil for one of our own statements, which has ``ValueSettings``.
   package var searchPath: SearchPath?
   /// Whether the server reports the parse tree of each statement.
   var printsParseTrees = false
@@ -60,74 +61,114 @@ package struct TransactionOptions: Sendable {
   }
 
   /// The script that begins it.
-  var script: String {
-    ([beginning]
-      + settings.map { "SET LOCAL \($0.name) = \($0.isList ? $0.value : "'\($0.value)'")" })
-      .joined(separator: "; ")
-  }
+  var script: String { "\(beginning); \(setting)" }
 
   /// The single statements that begin it.
   package var statements: [PostgresStatement] {
-    let calls = settings.indices.map {
-      "pg_catalog.set_config($\(2 * $0 + 1), $\(2 * $0 + 2), true)"
-    }
-    return [
-      PostgresStatement(sql: beginning),
-      PostgresStatement(
-        sql: "SELECT \(calls.joined(separator: ", "))",
-        values: settings.flatMap { [.text($0.name), .text($0.value)] }
-      ),
-    ]
+    [PostgresStatement(sql: beginning), PostgresStatement(sql: setting)]
   }
 
-  /// The settings of the transaction, in order.
-  private var settings: [(name: String, value: String, isList: Bool)] {
-    var settings: [(name: String, value: String, isList: Bool)] = []
+  /// The statement that changes settings until the end of the transaction.
+  private var setting: String {
+    var calls: [String] = []
     for (name, limit) in [
       ("lock_timeout", lockTimeout), ("statement_timeout", statementTimeout),
       ("idle_in_transaction_session_timeout", idleTimeout),
     ] {
       guard let limit else { continue }
       // Zero would mean no limit.
-      settings.append((name, "\(min(max(1, limit.milliseconds), Int(Int32.max)))", false))
+      let own = min(max(1, limit.milliseconds), Int(Int32.max))
+      let role = "pg_catalog.current_setting('\(name)')"
+      calls.append(
+        """
+        pg_catalog.set_config('\(name)', CASE WHEN \(role)::pg_catalog.interval > '0' \
+        AND \(role)::pg_catalog.interval < '\(own) ms' THEN \(role) ELSE '\(own)' END, true)
+        """
+      )
     }
-    settings += Self.fixedSettings.map { ($0, $1, false) }
-    if let searchPath { settings.append(("search_path", searchPath.sql, true)) }
+    if let searchPath {
+      let path = Array(searchPath.sql.utf8).span.textInSQL
+      calls.append("pg_catalog.set_config('search_path', \(path), true)")
+    } else {
+      calls += ValueSettings.calls
+    }
     if printsParseTrees {
       // The last setting, so that only what follows is printed.
-      settings.append(("client_min_messages", "log", false))
-      settings.append(("debug_pretty_print", "off", false))
-      settings.append(("debug_print_parse", "on", false))
+      for (name, value) in [
+        ("client_min_messages", "log"), ("debug_pretty_print", "off"), ("debug_print_parse", "on"),
+      ] {
+        calls.append("pg_catalog.set_config('\(name)', '\(value)', true)")
+      }
     }
-    return settings
+    return "SELECT \(calls.joined(separator: ", "))"
   }
-
-  /// The settings that determine how values are written and read.
-  ///
-  /// They are the same on every server and for every role, so a text has the same meaning on every host. The time
-  /// zone is UTC, as in SQLite.
-  private static let fixedSettings = [
-    ("datestyle", "ISO, MDY"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
-    ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
-    ("transform_null_equals", "off"), ("array_nulls", "on"), ("quote_all_identifiers", "off"),
-  ]
 }
 
-/// Where names without a schema are looked up: first in `pg_catalog`, so that nobody can replace the server's
-/// functions; then in the session's schemas; last in the schema of temporary tables.
-package struct SearchPath: Sendable, Hashable {
-  private let schemas: [String]
+/// The settings that decide how the server writes values as texts.
+///
+/// The texts that leave the server mean the same on every host and for every role; the time zone is UTC, as in SQLite.
+/// Expressions, views, policies and triggers run under the settings of the role and the database: for these, the
+/// values are taken first and become texts afterwards.
+enum ValueSettings {
+  private static let settings = [
+    ("datestyle", "ISO, MDY"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
+    ("bytea_output", "hex"), ("extra_float_digits", "1"), ("quote_all_identifiers", "off"),
+  ]
 
-  /// Asks the server for the session's schemas.
-  package init(of session: PostgresSession) throws(BatchError) {
-    let rows = try session.execute("SELECT unnest(current_schemas(false))")
-    schemas = (0..<rows.count).compactMap { rows.text($0, 0) }
+  /// The calls that make these settings until the end of the transaction.
+  static var calls: [String] {
+    settings.map { "pg_catalog.set_config('\($0)', '\($1)', true)" }
   }
 
+  /// A query whose values become texts under these settings, though they are computed under those of the session.
+  ///
+  /// - Parameters:
+  ///   - rows: The query for the values, whose columns have names.
+  ///   - columns: What is selected of its columns.
+  static func query(over rows: String, selecting columns: [String]) -> String {
+    // The server evaluates a condition without columns once, before it reads the first row; and this one needs all rows.
+    """
+    WITH "_batch_rows" AS MATERIALIZED (\(rows)) SELECT \(columns.joined(separator: ", ")) FROM "_batch_rows" \
+    WHERE (SELECT pg_catalog.num_nonnulls(\((remembering + calls).joined(separator: ", "))) \
+    FROM (SELECT pg_catalog.count(*) FROM "_batch_rows") AS "_batch_read") > 0
+    """
+  }
+
+  private static var remembering: [String] {
+    settings.map {
+      "pg_catalog.set_config('batch.\($0.0)', pg_catalog.current_setting('\($0.0)'), true)"
+    }
+  }
+
+  /// The statement that undoes what ``query(over:selecting:)`` has set, for a transaction that goes on.
+  static var undoing: String {
+    let calls = settings.map {
+      "pg_catalog.set_config('\($0.0)', pg_catalog.current_setting('batch.\($0.0)'), true)"
+    }
+    return "SELECT \(calls.joined(separator: ", "))"
+  }
+}
+
+/// Where names without a schema are looked up: as in any other session of the role.
+///
+/// Only where the role has the server's functions hidden by others, `pg_catalog` comes first nevertheless.
+package struct SearchPath: Sendable, Hashable {
   /// The value of `search_path`.
-  var sql: String {
-    (["pg_catalog"] + schemas.filter { $0 != "pg_catalog" } + ["pg_temp"])
-      .map { "\"\($0.replacing("\"", with: "\"\""))\"" }.joined(separator: ", ")
+  let sql: String
+
+  /// Asks the server for the session's path.
+  package init(of session: PostgresSession) throws(BatchError) {
+    let answer = try session.execute(
+      "SELECT pg_catalog.current_setting('search_path'), pg_catalog.unnest(pg_catalog.current_schemas(false))"
+    )
+    let path =
+      answer.count > 0 ? answer.text(0, 0) ?? "" : try session.text("SHOW search_path") ?? ""
+    let schemas = (0..<answer.count).compactMap { answer.text($0, 1) }
+    let hidesFunctions = schemas.dropFirst().contains("pg_catalog")
+    let first = ["pg_catalog"] + schemas.filter { $0 != "pg_catalog" }
+    sql =
+      hidesFunctions
+      ? first.map { "\"\($0.replacing("\"", with: "\"\""))\"" }.joined(separator: ", ") : path
   }
 }
 

@@ -80,6 +80,13 @@ package final class PostgresSession {
   /// Whether the session was ended, by a call or by the server.
   package var isLost: Bool { unsafe isClosed || PQstatus(handle) != CONNECTION_OK }
 
+  /// Whether a backslash in a plain string stands for itself: `standard_conforming_strings`.
+  var hasStandardStrings: Bool {
+    unsafe PQparameterStatus(handle, "standard_conforming_strings").map {
+      unsafe String(cString: $0) != "off"
+    } ?? true
+  }
+
   /// The socket of the connection.
   var socket: Int32 { unsafe PQsocket(handle) }
 

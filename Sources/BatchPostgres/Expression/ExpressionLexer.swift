@@ -4,8 +4,8 @@ import BatchIdentifiers
 /// Reads an expression just far enough to know where its parameters are, and that it stays inside the parentheses put
 /// around it.
 ///
-/// It follows the server's lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings` on, as in every
-/// transaction here. Where versions differ, or a rule is hard to follow, it refuses the text: dollar quotes, a quote
+/// It follows the server's lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings` as the session
+/// has it. Where versions differ, or a rule is hard to follow, it refuses the text: dollar quotes, a quote
 /// directly after a number, a string after an `E''` string, which would continue it.
 struct ExpressionLexer {
   /// A part of the text.
@@ -32,6 +32,7 @@ struct ExpressionLexer {
   private(set) var pieces: [Piece] = []
 
   private let bytes: [UInt8]
+  private let plainEscapes: Bool
   private var index = 0
   private var depth = 0
   /// Where the text begins that belongs to no piece yet.
@@ -51,8 +52,13 @@ struct ExpressionLexer {
   }
 
   /// Reads a whole text.
-  init(_ text: String) throws(Refusal) {
+  ///
+  /// - Parameters:
+  ///   - text: The text.
+  ///   - escapes: Whether a backslash in a plain string begins an escape: `standard_conforming_strings` is off.
+  init(_ text: String, escapes: Bool = false) throws(Refusal) {
     bytes = Array(text.utf8)
+    plainEscapes = escapes
     if bytes.contains(0) { throw Refusal("the expression holds a NUL character") }
     while let byte = peek() {
       let isComment = byte == UInt8(ascii: "-") && peek(1) == byte
@@ -133,7 +139,11 @@ struct ExpressionLexer {
       )
     }
     let isTyped = isBehindType(at: start)
-    try quoted(by: UInt8(ascii: "'"))
+    try quoted(by: UInt8(ascii: "'"), escapes: plainEscapes)
+    let hasBackslash = bytes[start..<index].contains(UInt8(ascii: "\\"))
+    guard !isTyped || !hasBackslash else {
+      throw Refusal("a backslash is in a string behind its type", remedy: "write an E'' string")
+    }
     if !isTyped { endLiteral(from: start) }
   }
 

@@ -67,7 +67,7 @@ package struct PostgresExpressionCompiler {
   private func read(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
     let lexer: ExpressionLexer
     do {
-      lexer = try ExpressionLexer(expression.text)
+      lexer = try ExpressionLexer(expression.text, escapes: !session.hasStandardStrings)
     } catch {
       throw expression.refusal(error.reason, error.remedy.map { Remedy(stringLiteral: $0) })
     }

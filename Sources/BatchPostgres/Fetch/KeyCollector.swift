@@ -46,6 +46,11 @@ struct KeyCollector: ~Copyable {
       try writeUUID(value)
       unsafe scratch.withUnsafeBytes { unsafe encoder.append(textBytes: $0) }
     case .text, .other: unsafe value.withUnsafeBytes { unsafe encoder.append(textBytes: $0) }
+    case .binary(let type):
+      guard let text = type.text(of: value) else {
+        throw damaged("a \(type.typeName) of \(value.count) bytes")
+      }
+      encoder.append(text: text)
     case .blob: unsafe value.withUnsafeBytes { unsafe encoder.append(blob: $0) }
     }
   }

@@ -65,10 +65,27 @@ struct RowReader: Sendable {
     var selected = ["(\(number))::pg_catalog.int8"]
     if let condition { selected.append("\(condition.sql(parameters, .setting)) IS TRUE") }
     if hasVersions { selected.append(version) }
-    selected += columns.map { format == .csv ? $0.field(in: table) : $0.selection(in: table) }
+    var texts = selected.indices.map { "\"_batch_\($0)\"" }
+    for column in columns {
+      let name = "\"_batch_\(selected.count)\""
+      let value = PostgresName.qualified(table.name, column.name)
+      selected.append(needsSettings ? value : text(of: column, value))
+      texts.append(text(of: column, name))
+    }
+    if needsSettings { selected = selected.enumerated().map { "\($1) AS \"_batch_\($0)\"" } }
     let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
-    return
+    let rows =
       "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)"
+    return needsSettings ? ValueSettings.query(over: rows, selecting: texts) : rows
+  }
+
+  private func text(of column: PostgresColumn, _ value: String) -> String {
+    format == .csv ? column.field(of: value) : column.selection(of: value)
+  }
+
+  /// Whether the texts of the values depend on settings.
+  private var needsSettings: Bool {
+    columns.contains { $0.textDependsOnSettings || format == .csv && $0.form.isReal }
   }
 
   /// Has the server plan the query for a sample key, inside the caller's transaction.
@@ -171,6 +188,7 @@ struct RowReader: Sendable {
   ) throws(BatchError) -> String {
     let query = try query(for: keys, mode)
     var script = [parameters.script, "COPY (\(query)) TO STDOUT (FORMAT \(format.rawValue))"]
+    if mode != .alone, needsSettings { script.append(ValueSettings.undoing) }
     if mode == .alone {
       var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
       options.statementTimeout = limit

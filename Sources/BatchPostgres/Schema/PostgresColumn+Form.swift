@@ -13,6 +13,9 @@ extension PostgresColumn {
     case number
     /// The text form of any other type: texts, times, JSON, arrays, ranges, enumerations, composites.
     case text
+
+    /// Whether it is a floating-point number.
+    var isReal: Bool { self == .real || self == .singleReal }
   }
 
   package var form: Form {
@@ -30,7 +33,7 @@ extension PostgresColumn {
   /// The SQL that selects a value in the binary form that ``form`` describes.
   ///
   /// The cast is needed even if the column has this type: its type may change during a run.
-  func selection(in table: PostgresTable) -> String {
+  func selection(of value: String) -> String {
     let type =
       switch form {
       case .boolean: "bool"
@@ -42,15 +45,14 @@ extension PostgresColumn {
       case .text where baseType == 1042: "bpchar"
       case .number, .text: "text"
       }
-    return "\(PostgresName.qualified(table.name, name))::pg_catalog.\(type)"
+    return "\(value)::pg_catalog.\(type)"
   }
 
   /// What is selected of a table for a CSV copy: a value that the server writes in its text form.
   ///
   /// That of most types is what a cast to text would make of the value, which costs more. Nor is a cast needed in case somebody
   /// changes the column's type: a text form has no layout that could be misread.
-  func field(in table: PostgresTable) -> String {
-    let name = PostgresName.qualified(table.name, name)
+  func field(of name: String) -> String {
     switch (form, baseType) {
     case (.integer, _), (.singleReal, _), (.real, _), (.number, _): return name
     case (.text, 1082), (.text, 1083), (.text, 1114), (.text, 1184), (.text, 1266), (.text, 1186):
@@ -61,6 +63,19 @@ extension PostgresColumn {
     default: return "\(name)::pg_catalog.text"
     }
   }
+
+  /// Whether the text form depends on the session's settings: that of a date, an array of dates, or a type that is not
+  /// known here.
+  var textDependsOnSettings: Bool {
+    form == .text && baseKind != "e" && !Self.fixedTexts.contains(baseType)
+  }
+
+  /// `char`, `name`, `text`, `json`, `cidr`, `macaddr`, `macaddr8`, `inet`, `bpchar`, `varchar`, `time`, `timetz`, `bit`,
+  /// `varbit`, `uuid`, `tsvector`, `jsonb`; arrays of `bool`, integers, `text`, `varchar` and `numeric`.
+  private static let fixedTexts: Set<UInt32> = [
+    18, 19, 25, 114, 650, 829, 774, 869, 1042, 1043, 1083, 1266, 1560, 1562, 2950, 3614, 3802, 1000,
+    1005, 1007, 1016, 1009, 1015, 1231,
+  ]
 
   /// The type in which values are compared with existing ones, and to which texts are cast.
   ///

@@ -13,8 +13,8 @@ package import BatchIdentifiers
 /// | `bytea` | BLOB | by bytes |
 /// | `numeric`, `real`, `double precision`, `boolean`, `char(n)`, dates and times, `interval`, `inet`, `cidr`, `macaddr`, `bit`, enumerations | TEXT, the text form | the server's |
 ///
-/// The text form is exact: cast back to its type, it yields the original value, since the settings that affect it
-/// (time zone, date style, digits of floating-point numbers) are the same in every transaction. The list follows the
+/// The text form is exact: cast back to its type, it yields the original value, whatever the session's time zone, date
+/// style and other settings. The list follows the
 /// order of the type, not of the text, so that an index can provide it; a list of such keys need not be sorted. Other
 /// types (arrays, JSON, geometry, composites) cannot be keys.
 package struct PostgresKey: Sendable, Hashable {
@@ -33,6 +33,8 @@ package struct PostgresKey: Sendable, Hashable {
     case uuid
     case text
     case blob
+    /// A type whose text form depends on settings; it is made of the binary form.
+    case binary(BinaryText)
     /// The text form of any other type.
     case other
   }
@@ -65,7 +67,11 @@ extension PostgresKey.Column {
   var selection: String {
     let name = PostgresName.quoted(name)
     if isUnsigned { return "\(name)::bigint" }
-    return form == .other ? "\(name)::text" : name
+    return switch form {
+    case .other: "\(name)::pg_catalog.text"
+    case .binary(let type): "\(name)::pg_catalog.\(type.typeName)"
+    case .integer, .uuid, .text, .blob: name
+    }
   }
 
   /// An array of keys in SQL whose elements can be compared with the column, by an index if there is one.
@@ -73,7 +79,7 @@ extension PostgresKey.Column {
     switch form {
     case .integer: isUnsigned ? "\(array)::pg_catalog.oid[]" : array
     case .text, .blob: array
-    case .uuid, .other: "\(array)::\(type)[]"
+    case .uuid, .binary, .other: "\(array)::\(type)[]"
     }
   }
 
@@ -94,6 +100,8 @@ extension PostgresKey.Column {
     isUnsigned = column.baseType == Self.oid
     if let form = Self.forms[column.baseType] {
       self.form = form
+    } else if let type = BinaryText(rawValue: column.baseType) {
+      form = .binary(type)
     } else if column.baseKind == "e" || Self.exactTexts.contains(column.baseType) {
       form = .other
     } else {
@@ -114,10 +122,10 @@ extension PostgresKey.Column {
     19: .text, 17: .blob,
   ]
 
-  /// The types whose text form is exact: `bool`, `float4`, `float8`, `bpchar`, `date`, `time`, `timetz`, `timestamp`,
-  /// `timestamptz`, `interval`, `numeric`, `inet`, `cidr`, `macaddr`, `macaddr8`, `bit`, `varbit`.
+  /// The types whose text form is exact: `bool`, `bpchar`, `time`, `timetz`, `numeric`, `inet`, `cidr`, `macaddr`,
+  /// `macaddr8`, `bit`, `varbit`.
   private static let exactTexts: Set<UInt32> = [
-    16, 700, 701, 1042, 1082, 1083, 1266, 1114, 1184, 1186, 1700, 869, 650, 829, 774, 1560, 1562,
+    16, 1042, 1083, 1266, 1700, 869, 650, 829, 774, 1560, 1562,
   ]
 }
 

@@ -72,8 +72,7 @@ extension PostgresTable {
   /// Which of them somebody may mean who names one.
   private static let isListed = """
     c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
-      AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
-      AND c.relname NOT LIKE '\\_batch\\_%'
+      AND n.nspname <> 'information_schema' AND left(n.nspname, 3) <> 'pg_' AND left(c.relname, 7) <> '_batch_'
     """
 
   /// Reads the rest of a table of which the facts are known.

@@ -142,7 +142,12 @@ extension PostgresTransform: ChunkChange {
   }
 
   private var matching: [String] {
-    condition.predicate.map { [$0.sql(parameters, .place)] } ?? []
+    let rows = condition.predicate.map { [$0.sql(parameters, .place)] } ?? []
+    guard writes.contains(where: { $0.type.hasSuffix("[]") || $0.textDependsOnSettings }) else {
+      return rows
+    }
+    // The server writes NULL in an array's text as it does if this setting is on, and reads it so.
+    return rows + ["(SELECT pg_catalog.set_config('array_nulls', 'on', true)) = 'on'"]
   }
 
   /// - Parameters:

@@ -156,7 +156,7 @@ import Testing
       """
     )
     let settings = values.map { "\($0.key) = \($0.value)" }.joined(separator: ", ")
-    try trial.session.run("SET timezone = 'UTC'; UPDATE naive SET \(settings)")
+    try trial.session.run("UPDATE naive SET \(settings)")
     let written = try trial.write(trial.update(values), by: method)
     #expect(written.outcomes.succeeded == 100)
     let difference = """

@@ -53,6 +53,16 @@ struct ChangeTrial {
     try await ChangeTrial(in: trial.database, name, key: names, role: role)
   }
 
+  /// Selects rows of a table in a database.
+  static func of(
+    _ database: TestPostgres,
+    _ name: String,
+    where condition: String? = nil,
+    key names: [String]? = nil
+  ) async throws -> ChangeTrial {
+    try await ChangeTrial(in: database, name, where: condition, key: names)
+  }
+
   private init(
     in database: TestPostgres,
     _ name: String,
