@@ -144,17 +144,20 @@ extension PostgresTable {
     ).about(.entity(archive.name))
   }
 
-  /// The commands that have policies, by the letters of `pg_policy.polcmd`.
-  enum PolicyCommand: String {
+  /// What is done to a row, by the letters of `pg_policy.polcmd`.
+  enum RowCommand: String {
     case update = "w"
     case delete = "d"
 
     var verb: String { self == .update ? "update" : "delete" }
+
+    /// Its bit in `pg_trigger.tgtype`.
+    fileprivate var triggerBit: Int64 { self == .update ? 16 : 8 }
   }
 
   /// Refuses a table whose row security lets the role write no row.
   func requirePolicy(
-    for command: PolicyCommand,
+    for command: RowCommand,
     in session: PostgresSession
   ) throws(BatchError) {
     guard hasRowSecurity else { return }
@@ -187,6 +190,45 @@ extension PostgresTable {
 }
 
 extension PostgresTable {
+  /// The table `$1`, its partitions and the tables that inherit from it; for a view, all that it reads.
+  private static let parts = """
+    WITH RECURSIVE parts AS (
+      SELECT $1::pg_catalog.oid AS oid
+      UNION SELECT next.oid FROM parts AS p CROSS JOIN LATERAL (
+        SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = p.oid
+        UNION ALL
+        SELECT d.refobjid FROM pg_catalog.pg_rewrite AS r JOIN pg_catalog.pg_depend AS d
+          ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+        WHERE r.ev_class = p.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) AS next (oid))
+    """
+
+  /// The error about a row that a trigger keeps as it is, by returning NULL; nil if no trigger could.
+  func keepsRow(
+    from command: RowCommand,
+    in session: PostgresSession
+  ) throws(BatchError) -> BatchError? {
+    let found = try session.execute(
+      """
+      \(Self.parts)
+      SELECT DISTINCT t.tgname FROM parts AS p JOIN pg_catalog.pg_trigger AS t ON t.tgrelid = p.oid
+      WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')
+        -- BEFORE or INSTEAD OF, for each row.
+        AND t.tgtype & 1 <> 0 AND t.tgtype & 66 <> 0 AND t.tgtype & $2::pg_catalog.int4 <> 0
+      ORDER BY 1
+      """,
+      .literal(String(oid)),
+      .literal(String(command.triggerBit))
+    )
+    let names = (0..<found.count).compactMap { found.text($0, 0)?.quotedForMessage }
+    if names.isEmpty { return nil }
+    return BatchError(
+      .constraint,
+      "\(names.count == 1 ? "the trigger" : "one of the triggers") \(names.joined(separator: ", "))"
+        + " keeps the row in \(title.quotedForMessage) as it is: the server was asked to \(command.verb) it, and did not",
+      remedy: "leave such rows out in where, or have the trigger let them pass"
+    ).about(.entity(name))
+  }
+
   /// Refuses a table whose rows are outside the transaction's reach, and one whose rules rewrite statements.
   func requireOwnTransaction(in session: PostgresSession) throws(BatchError) {
     switch kind {
@@ -201,15 +243,7 @@ extension PostgresTable {
     }
     let foreign = try session.execute(
       """
-      WITH RECURSIVE parts AS (
-        SELECT $1::pg_catalog.oid AS oid
-        UNION SELECT next.oid FROM parts AS p CROSS JOIN LATERAL (
-          SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = p.oid
-          UNION ALL
-          -- What a view reads.
-          SELECT d.refobjid FROM pg_catalog.pg_rewrite AS r JOIN pg_catalog.pg_depend AS d
-            ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
-          WHERE r.ev_class = p.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) AS next (oid))
+      \(Self.parts)
       SELECT c.relname FROM parts JOIN pg_catalog.pg_class AS c ON c.oid = parts.oid
       WHERE c.relkind = 'f' ORDER BY 1 LIMIT 1
       """,

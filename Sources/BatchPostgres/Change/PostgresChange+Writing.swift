@@ -343,7 +343,8 @@ extension PostgresChange: ChunkChange {
   /// Finds out why rows were not changed: a row that still exists either already had its new values, if the job skips
   /// such rows, or did not satisfy `where`; the others have vanished.
   ///
-  /// - Throws: `BatchError` of code `accessDenied` if a row security policy hides a row from writing only.
+  /// - Throws: `BatchError` of code `accessDenied` if a row security policy hides a row from writing only, `constraint` if
+  ///   a trigger keeps a row as it is.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: RowKeys,
@@ -358,8 +359,8 @@ extension PostgresChange: ChunkChange {
       let place = places[Int(result.integer(row, 0) ?? 1) - 1]
       if result.isTrue(row, 1) {
         passedOver.unchanged.insert(place)
-      } else if table.hasRowSecurity, result.isTrue(row, 2) {
-        throw table.rowIsProtected
+      } else if result.isTrue(row, 2), let reason = try kept(in: session) {
+        throw reason
       } else {
         passedOver.noLongerMatching.insert(place)
       }
@@ -368,6 +369,13 @@ extension PostgresChange: ChunkChange {
     passedOver.vanished.subtract(passedOver.unchanged)
     passedOver.vanished.subtract(passedOver.noLongerMatching)
     return passedOver
+  }
+
+  /// Why a row that matches was not changed; nil if somebody else can have changed it in between.
+  private func kept(in session: PostgresSession) throws(BatchError) -> BatchError? {
+    if table.hasRowSecurity { return table.rowIsProtected }
+    let command: PostgresTable.RowCommand = if case .delete = action { .delete } else { .update }
+    return try table.keepsRow(from: command, in: session)
   }
 
   /// The numbers of keys in the first column, from 0.

@@ -56,37 +56,33 @@ extension PostgresTransform: ChunkChange {
       let statement = try statement(for: chunk, part)
       let answer = try session.execute(statement.sql, statement.values)
       try requireAll(answer.affectedCount, part.count)
-      return []
     }
   }
 
-  /// Sets the rows of a chunk in parts, each in a savepoint; `set` sets some of the rows and returns those that were
-  /// passed over.
+  /// Sets the rows of a chunk in parts, each in a savepoint; `set` sets some of the rows.
   fileprivate func list(
     _ chunk: TransformedRows,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession,
-    _ set: ([Int]) throws(BatchError) -> [Int]
+    _ set: ([Int]) throws(BatchError) -> Void
   ) throws(BatchError) -> WrittenRows {
     var written = WrittenRows()
     written.passedOver = chunk.passedOver
     if let failure = chunk.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
     }
-    var left: [Int] = []
     let failures = try session.bisect(
       chunk.changed.count,
       method,
       onFailure: policy.after(chunk.failures.count),
       isAboutRows: table.isAboutRows,
       naming: { $0.about(chunk.rows.key(of: chunk.changed[$1])) }
-    ) { part throws(BatchError) in left += try set(Array(chunk.changed[part])) }
-    for row in left { written.passedOver.noLongerMatching.insert(chunk.rows.numbers[row]) }
+    ) { part throws(BatchError) in try set(Array(chunk.changed[part])) }
     written.failures = chunk.failures
     written.failures += failures.map { (chunk.rows.numbers[chunk.changed[$0.number]], $0.error) }
     written.failures.sort { $0.number < $1.number }
-    written.succeeded = chunk.changed.count - failures.count - left.count
+    written.succeeded = chunk.changed.count - failures.count
     return written
   }
 
@@ -104,12 +100,11 @@ extension PostgresTransform: ChunkChange {
   /// arrays. Texts and blobs always need the join: the server reads an array of them from its start to find an element.
   func statement(
     for chunk: TransformedRows,
-    _ rows: [Int],
-    returning output: String = ""
+    _ rows: [Int]
   ) throws(BatchError) -> PostgresStatement {
     let elements = writes.indices.map { element(of: $0, chunk.values, rows) }
     let first = parameters.values.count
-    if output.isEmpty, table.kind != .view, 2 * rows.count >= chunk.count,
+    if table.kind != .view, 2 * rows.count >= chunk.count,
       elements.allSatisfy(\.hasFixedSize), let number = chunk.rows.keys.number(in: table),
       let bounds = chunk.rows.keys.bounds(in: table)
     {
@@ -136,7 +131,7 @@ extension PostgresTransform: ChunkChange {
     if let bounds = keys.bounds(in: table) { conditions.append(bounds) }
     return .init(
       sql: "UPDATE \(table.sql) SET \(assignments.sets) FROM \(relation.sql)"
-        + " WHERE \((conditions + matching).joined(separator: " AND "))\(output)",
+        + " WHERE \((conditions + matching).joined(separator: " AND "))",
       values: parameters.values + relation.values
     )
   }
@@ -322,15 +317,13 @@ struct LockingTransform: ChunkChange {
     if let postponement = now.postponement { throw postponement }
     return try transform.list(now, method, onFailure: policy, in: session) {
       part throws(BatchError) in
-      let statement = try transform.statement(
-        for: now,
-        part,
-        returning: " RETURNING \(RowKeys.number)"
-      )
-      let answer = try session.execute(statement.sql, statement.values)
-      guard let numbers = answer.numbers() else { throw transform.table.ambiguous(transform.key) }
-      // The rows are locked, so nobody else has changed a missing one: a trigger suppressed its update.
-      return part.indices.filter { !numbers.contains($0) }.map { part[$0] }
+      let statement = try transform.statement(for: now, part)
+      let count = try session.execute(statement.sql, statement.values).affectedCount
+      guard count <= part.count else { throw transform.table.ambiguous(transform.key) }
+      // The rows are locked, so nobody else has changed a missing one.
+      if count < part.count {
+        throw try transform.table.keepsRow(from: .update, in: session) ?? .staleRows
+      }
     }
   }
 }

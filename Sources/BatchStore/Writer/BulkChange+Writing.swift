@@ -62,11 +62,14 @@ extension BulkChange {
     var written = WaitingChunk.Written()
     written.succeeded = keys.identifierCount - missed.indexCount
     if let archived, archived != written.succeeded {
-      throw BatchError(
-        .constraint,
-        "\(archived.grouped) rows were archived but \(written.succeeded.grouped) would be deleted",
-        remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
-      )
+      let sql = archived > written.succeeded ? changeSQL(for: keys) : archiveSQL(for: keys) ?? ""
+      let table = archived > written.succeeded ? entity.table : archiveTable ?? ""
+      throw try keepsRow(from: sql, on: table, in: connection)
+        ?? BatchError(
+          .constraint,
+          "\(archived.grouped) rows were archived but \(written.succeeded.grouped) would be deleted",
+          remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
+        )
     }
     if missed.isEmpty { return written }
     written.passedOver = try passedOver(missed, of: keys, in: connection)
@@ -149,8 +152,45 @@ extension BulkChange {
     }
   }
 
+  private var archiveTable: String? {
+    if case .delete(let archive?) = action { archive.entity.table } else { nil }
+  }
+
+  /// The error about a row that a trigger or a conflict clause keeps from a statement; nil if the schema has none that
+  /// could.
+  private func keepsRow(
+    from sql: String,
+    on table: String,
+    in connection: Connection
+  ) throws(BatchError) -> BatchError? {
+    let ignoring = try connection.texts(
+      """
+      SELECT name FROM main.sqlite_schema WHERE sql LIKE '%IGNORE%'
+        AND (type = 'trigger' OR type = 'table' AND lower(name) = lower(?))
+      """,
+      .text(table)
+    )
+    let triggers = try connection.triggers(setOffBy: [sql]).keys.filter(ignoring.contains).sorted()
+    let reason: String
+    if let first = triggers.first {
+      let names = triggers.map(\.quotedForMessage).joined(separator: ", ")
+      reason = triggers == [first] ? "the trigger \(names)" : "one of the triggers \(names)"
+    } else if ignoring.contains(where: { SQLName.equal($0, table) }) {
+      reason = "a conflict clause of \(table.quotedForMessage)"
+    } else {
+      return nil
+    }
+    return BatchError(
+      .constraint,
+      "\(reason) keeps \(table.quotedForMessage) as it is, without an error: it ignores the row",
+      remedy: "leave such rows out in where, or have it let them pass"
+    )
+  }
+
   /// Finds out why rows were not changed: an existing row already had the new values, if such rows
   /// are left alone, or did not satisfy `where`; the others are gone.
+  ///
+  /// - Throws: `BatchError` of code `constraint` if a trigger keeps a row as it is, or a conflict clause does.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: ChunkKeys,
@@ -163,11 +203,13 @@ extension BulkChange {
     let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
     // In key order.
     let order = keys.isRange ? " NOT INDEXED" : ""
+    let isMatch = matchConditions.isEmpty ? "1" : matchConditions.joined(separator: " AND ")
     let statement = try connection.prepare(
-      "SELECT \(rowID), \(isUnchanged) FROM \(table)\(order) WHERE \(keys.condition(key: key))"
+      "SELECT \(rowID), \(isUnchanged), (\(isMatch)) IS TRUE FROM \(table)\(order) WHERE \(keys.condition(key: key))"
     )
     try statement.bind(parameters)
     var passedOver = PassedOver()
+    var isKept = false
     try keys.forEachBinding(of: statement, key: key) { found throws(BatchError) in
       var found = found
       while try statement.step() {
@@ -178,9 +220,15 @@ extension BulkChange {
         if statement.integer(at: 1) != 0 {
           passedOver.unchanged.insert(number)
         } else {
+          isKept = isKept || statement.integer(at: 2) != 0
           passedOver.noLongerMatching.insert(number)
         }
       }
+    }
+    if isKept,
+      let reason = try keepsRow(from: changeSQL(for: keys), on: entity.table, in: connection)
+    {
+      throw reason
     }
     passedOver.vanished = missed
     passedOver.vanished.subtract(passedOver.unchanged)

@@ -270,6 +270,44 @@ import Testing
     #expect(error?.remedy == "run ALTER TABLE \"public\".\"kept\" ADD COLUMN \"B b\" text[]")
   }
 
+  @Test(arguments: ["UPDATE", "DELETE", "DELETE with archive"], ["t", "part", "v"])
+  func `a trigger that keeps a row fails the row, and is named`(command: String, name: String)
+    async throws
+  {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, n int) \(name == "part" ? "PARTITION BY RANGE (id)" : "");
+      \(name == "part" ? "CREATE TABLE part PARTITION OF t FOR VALUES FROM (0) TO (9);" : "")
+      CREATE VIEW v AS SELECT * FROM t;
+      CREATE TABLE kept (id int, n int);
+      INSERT INTO t SELECT g, 0 FROM generate_series(1, 5) AS g;
+      CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF OLD.id = 2 THEN RETURN NULL; END IF; RETURN coalesce(NEW, OLD); END $$;
+      CREATE TRIGGER "keep it" BEFORE UPDATE OR DELETE ON \(name == "part" ? "part" : "t")
+        FOR EACH ROW EXECUTE FUNCTION keep()
+      """,
+      name == "v" ? "v" : "t",
+      where: "n = 0",
+      key: ["id"]
+    )
+    // A row that no longer matches is not kept by the trigger.
+    try trial.session.run("UPDATE t SET n = 9 WHERE id = 4")
+    let change =
+      switch command {
+      case "UPDATE": try trial.update(["n": "n + 1"], if: "n = 0")
+      case "DELETE": try trial.delete(if: "n = 0")
+      default: try trial.delete(archive: "kept", if: "n = 0")
+      }
+    let refusal = #expect(throws: BatchError.self) { try trial.write(change) }
+    #expect(refusal?.message.hasPrefix("identifier 2: the trigger \"keep it\" keeps the row") == true)
+    let written = try trial.write(change, onFailure: .skip(upTo: 2))
+    #expect(written.failures.map(\.number) == [1])
+    #expect(written.outcomes.succeeded == 3)
+    #expect(written.outcomes.noLongerMatching == 1)
+    let rest = try trial.session.text("SELECT string_agg(id || ':' || n, ' ' ORDER BY id) FROM t")
+    #expect(rest == (command == "UPDATE" ? "1:1 2:0 3:1 4:9 5:1" : "2:0 4:9"))
+  }
+
   // MARK: Rows that are passed over
 
   @Test func `rows that are gone, do not match or already have the value are distinguished`()

@@ -107,7 +107,7 @@ import Testing
     #expect(try trial.counts() == ["1 x 9", "61 x 1"])
   }
 
-  @Test func `a row that a trigger leaves as it is does not keep the chunk from its end`()
+  @Test func `a row that a trigger keeps as it is fails, and the trigger is named`()
     async throws
   {
     let trial = try await RunTrial(
@@ -123,7 +123,7 @@ import Testing
     let lease = try host.lease().lease
     let transform = try trial.trial.transform(["n"], ["n"])
     let chunk = try transform.prepare(trial.trial.keys(), in: host.session, Self.addOne())
-    let outcomes = try Self.transaction(trial, transform).run(
+    let outcomes = try Self.transaction(trial, transform, onFailure: .skip(upTo: 1)).run(
       chunk,
       at: 0..<10,
       under: lease,
@@ -132,7 +132,9 @@ import Testing
       computing: Self.addOne()
     ).outcomes
     #expect(outcomes.succeeded == 9)
-    #expect(outcomes.noLongerMatching == 1)
+    #expect(outcomes.failed == 1)
+    let reason = try trial.database.text("SELECT message FROM _batch_failure")
+    #expect(reason?.contains("the trigger \"keep\" keeps the row") == true)
     #expect(try trial.counts() == ["0 x 1", "1 x 9"])
   }
 
