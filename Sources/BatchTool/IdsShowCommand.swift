@@ -64,11 +64,8 @@ extension IdsShowCommand {
   private func printReasons() async throws {
     let reasons = try await selection(of: source, outcome: .failed, run: recorded.run).reasons()
     if output.count {
-      let groups = Dictionary(grouping: reasons) { "\($0.code): \($0.message)" }
-      for (reason, identifiers) in groups.sorted(by: {
-        ($1.value.count, $0.key) < ($0.value.count, $1.key)
-      }) {
-        try Terminal.print("\(identifiers.count) \(reason)")
+      for reason in FailureCount.all(of: reasons, atMost: .max) {
+        try Terminal.print("\(reason.count) \(reason.code): \(reason.message)")
       }
       return
     }

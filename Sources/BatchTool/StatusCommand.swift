@@ -88,9 +88,9 @@ struct StatusCommand: AsyncParsableCommand {
   /// The run of the given work, if it is in the history; nil if the last run is of that work.
   private func runOfOtherWork(than job: Job) async throws(BatchError) -> RecordedRun? {
     guard let id = runID.value, let runs = try? await JobHistory(of: job).runs,
-      runs.first?.summary.runID != id
+      runs.first?.summary.runID?.hasSameBytes(as: id) != true
     else { return nil }
-    return runs.first { $0.summary.runID == id }
+    return runs.first { $0.summary.runID?.hasSameBytes(as: id) == true }
   }
 
   /// What was shown last.

@@ -63,6 +63,25 @@ import Testing
     }
   }
 
+  @Test func `the status of an ID without a run is refused, not that of another run`() throws {
+    try directory.write(JobText.update(), to: "job.json")
+    #expect(try run("mon").status == 0)
+    for more in [[], ["--json"]] {
+      let result = try BatchProgram(
+        ["status", "job.json", "--run-id", "tue"] + more,
+        in: directory
+      ).wait()
+      #expect(result.status == 2 && result.output.isEmpty, "\(result.output)")
+      #expect(result.errors.contains("there is no record of a run with the run ID \"tue\""))
+    }
+    #expect(try run("tue").status == 0)
+    #expect(try run(nil).status == 0)
+    for id in ["mon", "tue"] {
+      let text = try BatchProgram.run("status", "job.json", "--run-id", id, in: directory)
+      #expect(text.status == 0 && text.output.contains("  run ID:    \(id)\n"), "\(text.output)")
+    }
+  }
+
   @Test func `a database that forgot does not have work done twice`() throws {
     try directory.write(JobText.update(), to: "job.json")
     #expect(try run("mon").status == 0)

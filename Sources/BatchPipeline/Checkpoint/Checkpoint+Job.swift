@@ -67,7 +67,7 @@ extension Job {
 
 extension BatchError {
   /// Whether this says that a job has no run yet.
-  package var isAboutMissingRun: Bool { code == .fileAccess }
+  package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }
 
   /// The error for a job that never ran, or whose checkpoint is gone.
   static func noCheckpoint(ofJob job: Job, remedy: String = "run it first") -> BatchError {

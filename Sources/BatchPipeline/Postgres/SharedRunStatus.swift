@@ -55,9 +55,10 @@ package struct SharedRunStatus: Sendable, Encodable {
       let tables = try RunTables(of: session)
       var run = try job.sharedRun(name, tables, in: session)
       let runs = try tables.runs(ofJob: job.name, in: session)
-      if name == nil, let runID,
-        let asked = runs.last(where: { $0.runID?.hasSameBytes(as: runID) == true })
-      {
+      if name == nil, let runID {
+        guard let asked = runs.last(where: { $0.runID?.hasSameBytes(as: runID) == true }) else {
+          throw BatchError.unknownRunID(runID, at: session.address.description)
+        }
         run = asked
       }
       guard let standing = try tables.standing(ofRun: run.run, in: session) else {

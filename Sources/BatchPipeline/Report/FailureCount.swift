@@ -2,27 +2,74 @@
 public struct FailureCount: Sendable, Hashable, Encodable {
   /// The name of the error's code.
   public let code: String
-  /// What was wrong.
+  /// What was wrong; with `…` for the values if they differ between identifiers.
   public let message: String
   /// The number of identifiers.
   public let count: Int
   /// The key of the first one.
   public let firstKey: String
 
-  /// The maximum number of reasons reported.
-  private static let limit = 100
-
   /// The reasons, the most frequent first.
-  static func all(of reasons: [IdentifierSelection.Reason]) -> [FailureCount] {
-    let groups = Dictionary(grouping: reasons) { "\($0.code): \($0.message)" }
+  ///
+  /// - Parameters:
+  ///   - reasons: Why each identifier failed.
+  ///   - limit: The maximum number of reasons reported.
+  /// - Returns: A count for each reason.
+  package static func all(
+    of reasons: [IdentifierSelection.Reason],
+    atMost limit: Int = 100
+  ) -> [FailureCount] {
+    let groups = Dictionary(grouping: reasons) { "\($0.code): \($0.messageWithoutValues)" }
     let counts = groups.values.compactMap { group in
-      group.first.map {
-        FailureCount(code: $0.code, message: $0.message, count: group.count, firstKey: $0.key)
+      group.first.map { first in
+        let isSame = group.allSatisfy { $0.message == first.message }
+        return FailureCount(
+          code: first.code,
+          message: isSame ? first.message : first.messageWithoutValues,
+          count: group.count,
+          firstKey: first.key
+        )
       }
     }
     return Array(
       counts.sorted { ($1.count, $0.code, $0.message) < ($0.count, $1.code, $1.message) }
         .prefix(limit)
     )
+  }
+}
+
+extension IdentifierSelection.Reason {
+  /// The message with `…` for each value of the row, so that only the constraint or rule distinguishes messages.
+  fileprivate var messageWithoutValues: String {
+    // SQLite names a constraint by its text or its columns, and no values.
+    if message.contains(" constraint failed: ") { return message }
+    var text = message
+    for (start, end) in [(")=(", ")"), ("row contains (", ")"), (": \"", "\""), (": '", "'")] {
+      guard let opening = text.firstRange(of: start),
+        let closing = text.lastIndex(of: Character(end)),
+        opening.upperBound < closing
+      else { continue }
+      text.replaceSubrange(opening.upperBound..<closing, with: "…")
+    }
+    return text.withoutNumbers
+  }
+}
+
+extension String {
+  /// The text with `…` for each number that is not a part of a name.
+  fileprivate var withoutNumbers: String {
+    var text = ""
+    var isInName = false
+    var isQuoted = false
+    for character in self {
+      if character == "\"" { isQuoted.toggle() }
+      guard character.isNumber, !isInName, !isQuoted else {
+        isInName = character.isLetter || character.isNumber || character == "_"
+        text.append(character)
+        continue
+      }
+      if text.last != "…" { text.append("…") }
+    }
+    return text
   }
 }

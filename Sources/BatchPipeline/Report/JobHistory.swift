@@ -221,6 +221,16 @@ extension BatchError {
       remedy: "batch history lists the runs"
     )
   }
+
+  /// The error about the identifier of work that no run on record has done.
+  static func unknownRunID(_ id: String, at place: String) -> BatchError {
+    BatchError(
+      .unknownRun,
+      "there is no record of a run with the run ID \(id.quotedForMessage)",
+      at: place,
+      remedy: "batch run --run-id starts it, unless it was done and its record has been removed"
+    )
+  }
 }
 
 extension BatchError.Code {

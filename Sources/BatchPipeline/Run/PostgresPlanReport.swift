@@ -89,6 +89,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
       if let step {
         next = (step.name, step.words)
       } else {
+        try RunTables(of: session).requireUse(in: session)
         next = try plan.next(for: runID, in: session)
       }
       let options = TransactionOptions(
@@ -297,6 +298,14 @@ extension PostgresPlan {
 
   fileprivate var warnings: [String] {
     var warnings: [String] = []
+    let moving = key.columns.map(\.name).filter(table.partitionColumns.contains)
+    if !moving.isEmpty, moving.count < key.columns.count {
+      warnings.append(
+        "a row that somebody moves to another partition during the run counts as vanished: the key has"
+          + " \(moving.joined(separator: ", ")), by which \(table.title.quotedForMessage) is partitioned;"
+          + " if the other columns identify a row, name only these in source.key"
+      )
+    }
     let cascades = table.referrers.filter { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
     if event == "DELETE", !cascades.isEmpty {
       let tables = Set(cascades.map(\.table)).sorted().joined(separator: ", ")
@@ -335,6 +344,7 @@ package struct PostgresValidation: Sendable {
         in: session
       )
       try plan.refuseOccupiedFolder()
+      if job.sharedServer != nil { try RunTables(of: session).requireUse(in: session) }
       return (plan.table.title, plan.notes)
     }
   }

@@ -26,7 +26,8 @@ public struct RunStatus: Sendable {
   ///   - job: The job.
   ///   - options: The options of the next run.
   ///   - handlers: Handlers that the `handler` of a transform may name; see ``NextStep``.
-  /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged.
+  /// - Throws: `BatchError` if the job has no checkpoint, or it is damaged; of code `unknownRun` if the options have an
+  ///   identifier of other work.
   public init(
     of job: Job,
     options: BatchRun.Options = .init(),
@@ -42,6 +43,9 @@ public struct RunStatus: Sendable {
       )
     }
     let checkpoint = try Checkpoint(ofJob: job)
+    if let id = options.runID, checkpoint.metadata.runID?.hasSameBytes(as: id) != true {
+      throw .unknownRunID(id, at: path.string)
+    }
     var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
     let done = try await checkpoint.doneRanges(ofJob: job)
     summary.outcomes = done.outcomes

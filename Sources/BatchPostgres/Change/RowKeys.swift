@@ -12,6 +12,8 @@ package struct RowKeys: Sendable {
 
   private let key: PostgresKey
   private let keys: Keys
+  /// Whether a key of NULLs stands for any key.
+  private var isSample = false
 
   /// Reads the keys at the given positions of a list.
   package init(
@@ -49,7 +51,9 @@ package struct RowKeys: Sendable {
     for _ in key.columns { encoder.appendNull() }
     var list = IdentifierListBuilder(storeIdentifier: "", entityName: "", keyKind: .encoded)
     list.append(encoded: encoder.bytes.span)
-    return RowKeys(.encoded(try list.finish().encodedKeys(in: 0..<1)), key)
+    var keys = RowKeys(.encoded(try list.finish().encodedKeys(in: 0..<1)), key)
+    keys.isSample = true
+    return keys
   }
 
   /// The keys one by one, in their order.
@@ -120,8 +124,7 @@ package struct RowKeys: Sendable {
     let arrays = try arrays()
     let sources = bound(arrays, after: place)
     let values = arrays.map(PostgresValue.array)
-    if arrays.contains(where: \.hasNull) {
-      // A declared key may hold NULL, and then no index finds the row.
+    if holdNull(arrays) {
       let equal = columns.enumerated().map { "\($1) IS NOT DISTINCT FROM \(Self.column($0))" }
       return PostgresStatement(
         sql: "EXISTS (SELECT FROM unnest(\(sources.joined(separator: ", "))) AS \(Self.alias) "
@@ -216,7 +219,7 @@ package struct RowKeys: Sendable {
 
   /// The condition that joins the relation with the rows.
   private func joined(_ arrays: [PostgresArray], in table: PostgresTable) -> String {
-    let equality = arrays.contains(where: \.hasNull) ? "IS NOT DISTINCT FROM" : "="
+    let equality = holdNull(arrays) ? "IS NOT DISTINCT FROM" : "="
     return key.columns.enumerated().map { index, column in
       "\(PostgresName.qualified(table.name, column.name)) \(equality) \(Self.column(index))"
     }.joined(separator: " AND ")
@@ -270,6 +273,11 @@ package struct RowKeys: Sendable {
       }
       return arrays
     }
+  }
+
+  /// Whether a key holds NULL, as a declared key may: then no index finds the row.
+  private func holdNull(_ arrays: [PostgresArray]) -> Bool {
+    !isSample && arrays.contains(where: \.hasNull)
   }
 
   private func foreign(_ number: Int) -> BatchError {

@@ -62,6 +62,26 @@ package struct RunTables: Sendable, Hashable {
     try missing(in: session).allSatisfy { $0 == Self.exitName }
   }
 
+  /// Refuses a schema in which the session's role may not keep a run: it may not create the tables, or another role has
+  /// created them and it may not do in them all that a run does.
+  ///
+  /// - Throws: `BatchError` of code `accessDenied` with what to grant.
+  package func requireUse(in session: PostgresSession) throws(BatchError) {
+    if try exist(in: session) { return try requireRights(in: session) }
+    guard try mayCreate(in: session) else {
+      throw BatchError(
+        .accessDenied,
+        "the role may not create the tables of runs in the schema \(schema.quotedForMessage)",
+        at: session.address.description,
+        remedy: "have it granted CREATE on the schema, or name one of its own"
+      )
+    }
+  }
+
+  private func mayCreate(in session: PostgresSession) throws(BatchError) -> Bool {
+    try session.text("SELECT has_schema_privilege($1, 'CREATE')", .text(schema)) == "t"
+  }
+
   /// Refuses tables of another role in which the session's role may not do all that a run does.
   ///
   /// - Throws: `BatchError` of code `accessDenied` with what to grant.
@@ -102,7 +122,7 @@ package struct RunTables: Sendable, Hashable {
     case [Self.exitName]:
       try requireRights(in: session)
       return try createExits(in: session)
-    default: break
+    default: try requireUse(in: session)
     }
     try lock(in: session)
     let missing = try missing(in: session)
@@ -117,27 +137,14 @@ package struct RunTables: Sendable, Hashable {
           "bring _batch_run back, or drop all tables whose names begin with _batch_ to forget the runs"
       )
     }
-    do {
-      let definitions = missing.flatMap(definitions)
-      try session.execute(together: definitions.map { PostgresStatement(sql: $0) })
-    } catch {
-      guard error.postgres?.state == .insufficientPrivilege else { throw error }
-      throw BatchError(
-        .accessDenied,
-        "the role may not create the tables of runs in the schema \(schema.quotedForMessage)",
-        at: session.address.description,
-        remedy: "have it granted CREATE on the schema, or name one of its own",
-        underlying: error.postgres
-      )
-    }
+    let definitions = missing.flatMap(definitions)
+    try session.execute(together: definitions.map { PostgresStatement(sql: $0) })
   }
 
   /// Creates the table of exits beside the tables of an earlier version, inside the caller's transaction, if the role
   /// may.
   package func createExits(in session: PostgresSession) throws(BatchError) {
-    guard try missing(in: session) == [Self.exitName],
-      try session.text("SELECT has_schema_privilege($1, 'CREATE')", .text(schema)) == "t"
-    else { return }
+    guard try missing(in: session) == [Self.exitName], try mayCreate(in: session) else { return }
     try lock(in: session)
     guard try missing(in: session) == [Self.exitName] else { return }
     for definition in definitions(of: Self.exitName) { try session.execute(definition) }

@@ -65,7 +65,11 @@ extension PostgresTable {
       has_table_privilege(c.oid, 'DELETE'),
       CASE c.relkind WHEN 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) WHERE isleaf) ELSE 0 END,
       c.relkind <> 'p' AND EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid),
-      pg_table_is_visible(c.oid), c.relrowsecurity
+      pg_table_is_visible(c.oid), c.relrowsecurity,
+      CASE c.relkind WHEN 'p' THEN (
+        SELECT to_json(array_agg(DISTINCT a.attname)) FROM pg_partition_tree(c.oid) AS t
+          JOIN pg_catalog.pg_partitioned_table AS p ON p.partrelid = t.relid
+          JOIN pg_catalog.pg_attribute AS a ON a.attrelid = t.relid AND a.attnum = ANY (p.partattrs::int2[])) END
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     """
 
@@ -97,6 +101,7 @@ extension PostgresTable {
       deletes: found.isTrue(row, 10)
     )
     partitionCount = Int(found.integer(row, 11) ?? 0)
+    partitionColumns = found.names(row, 15).compactMap(\.self)
     hasChildren = found.isTrue(row, 12)
     isVisible = found.isTrue(row, 13)
     enablesRowSecurity = found.isTrue(row, 14)

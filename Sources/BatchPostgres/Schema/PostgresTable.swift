@@ -93,6 +93,8 @@ package struct PostgresTable: Sendable {
   package let referrers: [ForeignKey]
   /// The number of partitions, if it is partitioned.
   package let partitionCount: Int
+  /// The columns that decide in which partition a row is.
+  package let partitionColumns: [String]
   /// Whether other tables inherit from it, so that no index keeps a key unique over all its rows.
   package let hasChildren: Bool
   /// Whether policies decide which rows the role may see and write.

@@ -68,7 +68,8 @@ extension BulkChange {
         ?? BatchError(
           .constraint,
           "\(archived.grouped) rows were archived but \(written.succeeded.grouped) would be deleted",
-          remedy: "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
+          remedy:
+            "a trigger or a conflict clause keeps rows out of the archive; nothing was changed"
         )
     }
     if missed.isEmpty { return written }

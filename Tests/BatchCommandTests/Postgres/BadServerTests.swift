@@ -229,6 +229,38 @@ import Testing
     #expect(try job.counts() == ["1 x 3000"])
   }
 
+  @Test func `validate and plan refuse a schema in which the role may not keep a run`() throws {
+    let job = try SharedJob(rows: 10)
+    let role = "r\(job.database.name)"
+    try job.database.run(
+      "CREATE ROLE \(role) LOGIN; GRANT SELECT, UPDATE ON t TO \(role); REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+    )
+    try job.writeJob(["database": ["url": job.url(role: role)]])
+    for command in ["validate", "plan", "run"] {
+      let result = try job.batch(command, "job.json")
+      #expect(result.status == 2, "\(command): \(result.output)")
+      #expect(
+        result.errors.contains("may not create the tables of runs in the schema \"public\""),
+        "\(command): \(result.errors)"
+      )
+    }
+    // An export to one file keeps its record beside the file.
+    try job.writeJob([
+      "database": ["url": job.url(role: role)],
+      "action": ["type": "export", "file": "t.csv", "format": "csv"],
+    ])
+    for command in ["validate", "plan", "run"] {
+      let result = try job.batch(command, "job.json")
+      #expect(result.status == 0, "\(command): \(result.errors)")
+    }
+    try job.database.run("GRANT CREATE ON SCHEMA public TO \(role)")
+    try job.writeJob(["database": ["url": job.url(role: role)]])
+    for command in ["validate", "plan", "run"] {
+      #expect(try job.batch(command, "job.json").status == 0)
+    }
+    #expect(try job.counts() == ["1 x 10"])
+  }
+
   @Test func `the value of a secret parameter is not shown`() throws {
     let job = try SharedJob(rows: 3, "ALTER TABLE t ADD COLUMN s text UNIQUE")
     try job.writeJob([
@@ -273,6 +305,9 @@ import Testing
       (["database": ["url": job.url(), "journalMode": "keep"]], "PostgreSQL has no journal mode"),
       (["database": ["url": job.url(), "path": "x.db"]], "contradicts"),
       (["throttle": ["maximumWAL": "1GB"]], "bounds the log of an SQLite file"),
+      // The default, too, would be ignored.
+      (["throttle": ["maximumWAL": "64MB"]], "bounds the log of an SQLite file"),
+      (["database": ["url": job.url(), "foreignKeys": false]], "always enforces foreign keys"),
       (["undo": true], "undo does not work on PostgreSQL yet"),
       (["checkpoint": ["path": "x.batch"]], "keeps all in the database"),
       (

@@ -233,6 +233,99 @@ import Testing
     #expect(failed.errors.contains("identifier 7:"), "\(failed.errors)")
   }
 
+  @Test func `reasons are counted by their constraint, not by the values of the rows`() throws {
+    let job = try SharedJob(
+      rows: 100,
+      """
+      CREATE TABLE c (id bigint PRIMARY KEY); INSERT INTO c VALUES (1);
+      ALTER TABLE t ADD c bigint REFERENCES c, ADD CHECK (n < 50), ADD d date, ADD s text;
+      UPDATE t SET s = 'x' || id;
+      """
+    )
+    try job.writeJob([
+      "skip": ["limit": 200],
+      "action": [
+        "type": "update",
+        "set": [
+          "n": "id", "c": "CASE WHEN id < 50 THEN id + 9 ELSE 1 END",
+          "d": "CASE WHEN id % 10 = 0 THEN s::date END",
+        ],
+      ],
+    ])
+    #expect(try job.start().wait().status == 4)
+    let counts = try job.batch(
+      "ids",
+      "job.json",
+      "--outcome",
+      "failed",
+      "--reasons",
+      "--count"
+    ).output.split(separator: "\n")
+    #expect(counts.count == 3, "\(counts)")
+    #expect(
+      counts.map { $0.prefix { $0 != ":" } } == [
+        "46 constraint", "44 constraint", "10 invalidValue",
+      ]
+    )
+    #expect(counts[0].contains("t_n_check") && counts[1].contains("t_c_fkey"), "\(counts)")
+    #expect(counts[2].hasSuffix("invalid input syntax for type date: \"…\""), "\(counts)")
+  }
+
+  @Test func `the plan of keys of any type has the statement of the run`() throws {
+    let job = try SharedJob(
+      rows: 1,
+      """
+      CREATE TABLE u (id uuid PRIMARY KEY, at timestamptz, name text, n int, UNIQUE (at, name));
+      INSERT INTO u SELECT gen_random_uuid(), now() + g * interval '1 s', 'n' || g, 0 FROM generate_series(1, 20000) AS g;
+      ALTER TABLE u ALTER at SET NOT NULL, ALTER name SET NOT NULL; ANALYZE u
+      """
+    )
+    for key in [["id"], ["at", "name"]] {
+      for action in [
+        ["type": "update", "set": ["n": "n + 1"]], ["type": "delete"],
+        ["type": "export", "file": "u.csv", "format": "csv"],
+        ["type": "transform", "columns": ["n"], "writes": ["n"], "command": ["cat"]],
+      ] as [[String: Any]] {
+        try job.writeJob([
+          "source": ["entity": "u", "everything": true, "key": key], "action": action,
+        ])
+        let result = try job.batch("plan", "job.json", "--json")
+        #expect(result.status == 0, "\(result.errors)")
+        let plan = try JSONOutput.object(result.output)
+        let sql = try #require((plan["sql"] as? [String: Any])?["apply"] as? String)
+        #expect(!sql.contains("IS NOT DISTINCT FROM"), "\(sql)")
+        let lookUp = try #require(plan["lookUp"] as? [String])
+        #expect(!lookUp.contains { $0.contains("Seq Scan") }, "\(key) \(action): \(lookUp)")
+      }
+    }
+  }
+
+  @Test func `rows that move to another partition are found by a key without its column`() throws {
+    let job = try SharedJob(
+      rows: 1,
+      """
+      CREATE TABLE p (id int, region text, n int NOT NULL DEFAULT 0, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+      CREATE TABLE north PARTITION OF p FOR VALUES IN ('n'); CREATE TABLE south PARTITION OF p FOR VALUES IN ('s');
+      INSERT INTO p SELECT g, 'n' FROM generate_series(1, 20000) AS g
+      """
+    )
+    let moving =
+      "is partitioned; if the other columns identify a row, name only these in source.key"
+    try job.writeJob(["source": ["entity": "p", "everything": true]])
+    let warned = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    #expect((warned["warnings"] as? [String])?.contains { $0.hasSuffix(moving) } == true)
+    let source: [String: Any] = ["entity": "p", "everything": true, "key": ["id"]]
+    try job.writeJob(["source": source].merging(SharedJob.slowly) { $1 })
+    let plan = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    #expect((plan["warnings"] as? [String])?.contains { $0.hasSuffix(moving) } == false)
+    let process = try job.start()
+    try job.wait(until: "(SELECT count(*) FROM p WHERE n > 0) >= 1000")
+    try job.database.run("UPDATE p SET region = 's' WHERE id % 2 = 0")
+    let result = process.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try job.database.text("SELECT count(*) FILTER (WHERE n = 1) FROM p") == "20000")
+  }
+
   @Test func `a watcher who comes before the run waits for it`() throws {
     let job = try SharedJob(rows: 2_000)
     let watcher = try BatchProgram(["status", "job.json", "--watch"], in: job.directory)

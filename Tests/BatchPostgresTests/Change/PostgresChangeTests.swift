@@ -299,7 +299,9 @@ import Testing
       default: try trial.delete(archive: "kept", if: "n = 0")
       }
     let refusal = #expect(throws: BatchError.self) { try trial.write(change) }
-    #expect(refusal?.message.hasPrefix("identifier 2: the trigger \"keep it\" keeps the row") == true)
+    #expect(
+      refusal?.message.hasPrefix("identifier 2: the trigger \"keep it\" keeps the row") == true
+    )
     let written = try trial.write(change, onFailure: .skip(upTo: 2))
     #expect(written.failures.map(\.number) == [1])
     #expect(written.outcomes.succeeded == 3)

@@ -239,7 +239,10 @@ import Testing
     let error = await #expect(throws: BatchError.self) { try await apply(change, in: store) }
     let name = action == "update" ? "u" : "d"
     #expect(error?.code == .constraint)
-    #expect(error?.message == "identifier 2: the trigger \"\(name)\" keeps \"t\" as it is, without an error: it ignores the row")
+    #expect(
+      error?.message
+        == "identifier 2: the trigger \"\(name)\" keeps \"t\" as it is, without an error: it ignores the row"
+    )
     #expect(try Connection(path: store.path).texts("SELECT n FROM t") == ["1", "2", "3"])
     #expect(try Connection(path: store.path).texts("SELECT n FROM kept").isEmpty)
     // A row that no longer matches is not kept by the trigger.

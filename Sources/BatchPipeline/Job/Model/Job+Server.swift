@@ -258,16 +258,14 @@ extension Job {
         "the disk is the server's"
       ),
       (
-        JobPath("checkpoint", "ledger"), checkpoint.ledger != .store,
-        "the ledger of a run on PostgreSQL is in the database"
-      ),
-      (
         JobPath("checkpoint", "list"), checkpoint.list != .file,
         "the list of a run on PostgreSQL is always in the database"
       ),
     ]
     if sharedServer != nil { options += recordOptions() }
-    return options.filter(\.isSet).map { JobProblem($0.path, $0.reason, remedy: "remove it") }
+    // A file must not name such a setting even with its default value.
+    return options.filter { $0.isSet || origin?.has($0.path) ?? false }
+      .map { JobProblem($0.path, $0.reason, remedy: "remove it") }
   }
 
   /// The settings of a record in files, which a run that hosts share does not have.
@@ -306,6 +304,7 @@ extension Job {
       refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
+    if checkpoint.ledger != .store { refuse(JobPath("checkpoint", "ledger"), "a ledger in a file") }
     if undo != nil { refuse(JobPath("undo"), "undo") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems

@@ -27,12 +27,19 @@ package struct JobOrigin: Sendable {
 
   /// The position of a value, or of the nearest enclosing value that the file has.
   package func position(of path: JobPath) -> SourcePosition {
+    nearest(to: path).value.position
+  }
+
+  /// Whether the file has this value.
+  func has(_ path: JobPath) -> Bool { nearest(to: path).isWhole }
+
+  private func nearest(to path: JobPath) -> (value: JSONValue, isWhole: Bool) {
     var value = root
     for step in path.steps {
-      guard let part = value.part(step) else { break }
+      guard let part = value.part(step) else { return (value, false) }
       value = part
     }
-    return value.position
+    return (value, true)
   }
 }
 
