@@ -286,7 +286,8 @@ import Testing
     let lines = run.errors.split(separator: "\n").filter { $0.hasPrefix("compute.sh[") }
     #expect(lines.first?.hasSuffix("]: ready") == true)
     #expect((60...70).contains(lines.count), "\(lines.count)")
-    #expect(lines.last?.hasSuffix("… and more, which is dropped") == true)
+    #expect(lines.last?.hasSuffix("]: " + String(repeating: "0", count: 998) + "1") == true)
+    #expect(run.errors.contains("compute.sh: \(101 - lines.count) further lines are not shown\n"))
   }
 
   @Test func `a command that cannot be started is refused, and nothing is written`() throws {

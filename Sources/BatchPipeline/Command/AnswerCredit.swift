@@ -65,6 +65,7 @@ struct AnswerCredit {
   /// The fault of a program that has written too many answers.
   var tooMany: CommandExchange.Fault {
     .init(
+      blame: .anyRow,
       message:
         "has written more answers than there were rows\(hasSurplus ? ": \(quotedSurplus)" : "")",
       remedy: "it must write one line for each line that it reads"

@@ -13,6 +13,8 @@ struct AnswerDecoder {
     var failure: String?
     var retry: String?
     var isIdentified = false
+    /// The identifier of another row, which it repeats instead.
+    var other: String?
   }
 
   /// The reserved names in answers, which are not columns.
@@ -43,9 +45,11 @@ struct AnswerDecoder {
     )
   }
 
-  /// Reads the answers to some of the rows, one per line.
+  /// Reads the answers to some of the rows, one per line; a row whose answer is unusable fails.
   ///
   /// - Returns: Whether each repeats its row's identifier, so that none can belong to another row.
+  /// - Throws: `BatchError` of code `handlerFailed` if an answer is for another row, which casts doubt on
+  ///   those around it.
   func read(
     _ lines: [UInt8],
     for rows: ChunkRows,
@@ -55,9 +59,10 @@ struct AnswerDecoder {
     var areIdentified = true
     var scanner = JSONLineScanner(lines)
     for row in asked {
+      let line = scanner.offset
+      var remarks = Remarks()
       do throws(JSONLineScanner.Problem) {
-        let remarks = try readAnswer(&scanner, row, rows, into: &changes.values)
-        if !remarks.isIdentified { areIdentified = false }
+        try readAnswer(&scanner, row, rows, into: &changes.values, &remarks)
         if let reason = remarks.failure {
           changes.fail(row, BatchError(.handlerFailed, "the command says: \(reason)"))
         } else if let reason = remarks.retry {
@@ -65,14 +70,24 @@ struct AnswerDecoder {
           changes.fail(row, BatchError(.retryLater, message))
         }
       } catch {
-        throw BatchError(
-          .handlerFailed,
-          "the command's answer for identifier \(rows.key(of: row)) \(error.message)",
-          remedy: "it must write one JSON object of changed columns for each line that it reads"
-        )
+        let answer = "the command's answer"
+        guard remarks.other == nil else {
+          throw Self.unusable("\(answer) for identifier \(rows.key(of: row)) \(error.message)")
+        }
+        changes.fail(row, Self.unusable("\(answer) \(error.message)"))
+        scanner.skipLine(from: line)
       }
+      if !remarks.isIdentified { areIdentified = false }
     }
     return areIdentified
+  }
+
+  private static func unusable(_ message: String) -> BatchError {
+    BatchError(
+      .handlerFailed,
+      message,
+      remedy: "it must write one JSON object of changed columns for each line that it reads"
+    )
   }
 
   /// Reads a line.
@@ -80,13 +95,10 @@ struct AnswerDecoder {
     _ scanner: inout JSONLineScanner,
     _ row: Int,
     _ rows: ChunkRows,
-    into values: inout ValueBlock
-  ) throws(JSONLineScanner.Problem) -> Remarks {
-    var remarks = Remarks()
-    if scanner.readNull() {
-      try scanner.endLine()
-      return remarks
-    }
+    into values: inout ValueBlock,
+    _ remarks: inout Remarks
+  ) throws(JSONLineScanner.Problem) {
+    if scanner.readNull() { return try scanner.endLine() }
     try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
       if let column = names.firstIndex(where: { key.elementsEqual($0) }) {
         return try read(&scanner, row, column, into: &values)
@@ -100,6 +112,7 @@ struct AnswerDecoder {
         let bytes = try readString(&scanner, name, ", which is \(expected.quotedForMessage) here")
         let identifier = String(decoding: bytes, as: UTF8.self)
         guard identifier == expected else {
+          remarks.other = identifier
           throw .init("is for identifier \(identifier.quotedForMessage)")
         }
         remarks.isIdentified = true
@@ -109,7 +122,6 @@ struct AnswerDecoder {
       }
     }
     try scanner.endLine()
-    return remarks
   }
 
   /// The required string of a reserved name.

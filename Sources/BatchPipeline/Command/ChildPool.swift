@@ -16,12 +16,14 @@ package final class ChildPool: Sendable {
     var command: ChildProcess.Command
     var idle: [ChildProcess] = []
     var messages: [String] = []
+    /// The lines of programs that were messages, their bytes, and the lines that are only counted.
+    var told = (lines: 0, bytes: 0, dropped: 0)
     /// How many more may be lent.
     var places: DispatchSemaphore?
   }
 
-  /// The maximum number of pending lines from standard error.
-  private static let messageLimit = 1000
+  /// The maximum number of lines of a run's programs that are shown.
+  private static let lineLimit = 200
 
   private let name: String
   private let state: Lock<State>
@@ -51,8 +53,8 @@ package final class ChildPool: Sendable {
     state.withLock { $0.idle.append(child) }
   }
 
-  /// Lends an idle program, as soon as there is one; if `body` throws, the program is ended, and
-  /// the next one is new.
+  /// Lends an idle program, as soon as there is one; if `body` ends the program or throws, the next one is
+  /// new.
   func withChild<Result>(
     _ body: (ChildProcess) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -65,7 +67,7 @@ package final class ChildPool: Sendable {
       let result = try body(child)
       // Once idle, it belongs to another thread.
       keep(child.takeErrors(), of: child)
-      state.withLock { $0.idle.append(child) }
+      if !child.hasEnded { state.withLock { $0.idle.append(child) } }
       return result
     } catch {
       child.end()
@@ -81,16 +83,35 @@ package final class ChildPool: Sendable {
       guard let idle else { return try ChildProcess(command) }
       guard let surplus = idle.harmlessSurplus() else { return idle }
       idle.end()
-      keep(idle.takeErrors() + ["\(surplus); it is replaced"], of: idle)
+      keep(idle.takeErrors(), of: idle)
+      keep("\(surplus); it is replaced", of: idle)
     }
   }
 
-  private func keep(_ lines: [String], of child: ChildProcess) {
-    guard !lines.isEmpty else { return }
+  /// Keeps lines of a program for people: the first of a run, and the number of the others.
+  private func keep(_ taken: StandardErrorLines.Taken, of child: ChildProcess) {
     state.withLock { state in
-      let room = Self.messageLimit - state.messages.count
-      state.messages += lines.prefix(room).map { "\(name)[\(child.identifier)]: \($0)" }
+      var dropped = taken.dropped
+      for line in taken.lines {
+        let bytes = state.told.bytes + line.utf8.count + 1
+        guard state.told.lines < Self.lineLimit, bytes <= StandardErrorLines.limit else {
+          dropped += 1
+          continue
+        }
+        state.told.lines += 1
+        state.told.bytes = bytes
+        state.messages.append("\(name)[\(child.identifier)]: \(line)")
+      }
+      if dropped > 0, state.told.dropped == 0 {
+        state.messages.append("\(name): further lines on standard error are counted, not shown")
+      }
+      state.told.dropped += dropped
     }
+  }
+
+  /// Keeps a message about a program.
+  private func keep(_ message: String, of child: ChildProcess) {
+    state.withLock { $0.messages.append("\(name)[\(child.identifier)]: \(message)") }
   }
 
   /// The programs' output to standard error since the last call, each line prefixed with the
@@ -114,11 +135,17 @@ package final class ChildPool: Sendable {
     for child in children {
       do throws(BatchError) {
         let surplus = try child.close()
-        keep(child.takeErrors() + (surplus.map { [$0] } ?? []), of: child)
+        keep(child.takeErrors(), of: child)
+        if let surplus { keep(surplus, of: child) }
       } catch {
         keep(child.takeErrors(), of: child)
         failure = error
       }
+    }
+    state.withLock { state in
+      guard state.told.dropped > 0 else { return }
+      state.messages.append("\(name): \(state.told.dropped.grouped) further lines are not shown")
+      state.told.dropped = 0
     }
     if let failure { throw failure }
   }

@@ -36,7 +36,8 @@ final class ChildProcess {
   private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
   private var standardError = StandardErrorLines()
-  private var hasEnded = false
+  /// Whether the program has ended; it cannot be asked again.
+  private(set) var hasEnded = false
   private var credit = AnswerCredit()
 
   /// The maximum number of consecutive reads of its standard error: as much as a pipe may hold, so
@@ -77,12 +78,22 @@ final class ChildProcess {
 
   // MARK: Asking and answering
 
+  /// The answers to a question: to all of its rows, or to those before a fault of the program, which has
+  /// been ended then.
+  struct Reply {
+    /// The answers, each with its line feed.
+    let answers: [UInt8]
+    let count: Int
+    var fault: (blame: CommandExchange.Fault.Blame, error: BatchError)?
+  }
+
   /// Writes lines and reads as many answers.
   ///
-  /// - Returns: The answers, each with its line feed; ``accept(identified:)`` checks for more.
-  /// - Throws: `BatchError` of code `handlerFailed` if there are fewer, if one is too long, if the
-  ///   program ends, or if it exceeds its time. It cannot be used again then.
-  func answers(to question: consuming CommandExchange.Question) throws(BatchError) -> [UInt8] {
+  /// - Returns: The answers; ``accept(identified:)`` checks for more. Neither answers nor a fault if the
+  ///   program had ended before it read the first line, after answers to other questions.
+  /// - Throws: `BatchError` of code `handlerFailed` if it is unknown which row the program cannot do. It cannot
+  ///   be used again then.
+  func answers(to question: consuming CommandExchange.Question) throws(BatchError) -> Reply {
     guard credit.standing == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     var exchange = CommandExchange(question, at: .now)
     loop: while true {
@@ -90,8 +101,11 @@ final class ChildProcess {
       case .transfer(let patience): try transfer(&exchange, within: patience)
       case .rest(let duration): usleep(UInt32(duration / .microseconds(1)))
       case .findEnd:
-        throw failure(exchange.fault(ofEnd: finish(within: .seconds(1)).map(Self.words(for:))))
-      case .giveUp(let fault): throw failure(fault)
+        let isUnread = exchange.writtenCount == unreadCount && credit.standing != .unasked
+        let end = finish(within: .seconds(1)).map(Self.words(for:))
+        if exchange.found == 0, isUnread { return Reply(answers: [], count: 0) }
+        return try reply(&exchange, exchange.fault(ofEnd: end))
+      case .giveUp(let fault): return try reply(&exchange, fault)
       case .finish: break loop
       }
     }
@@ -99,7 +113,25 @@ final class ChildProcess {
     credit.add(surplus: exchange.takeSurplus(upTo: AnswerCredit.surplusLimit))
     guard exchange.isSent else { throw tooMany() }
     credit.answered(exchange.count, since: exchange.start, at: .now)
-    return exchange.answers
+    return Reply(answers: exchange.answers, count: exchange.count)
+  }
+
+  /// Ends the program because of a fault, and returns the answers before that.
+  private func reply(
+    _ exchange: inout CommandExchange,
+    _ fault: CommandExchange.Fault
+  ) throws(BatchError) -> Reply {
+    end()
+    let error = failure(fault)
+    guard fault.blame != .anyRow, exchange.found < exchange.count else { throw error }
+    exchange.dropPartialAnswer()
+    return Reply(answers: exchange.answers, count: exchange.found, fault: (fault.blame, error))
+  }
+
+  /// The bytes that were written to the program and it has not read.
+  private var unreadCount: Int {
+    var count: Int32 = 0
+    return unsafe ioctl(input, UInt(FIONREAD), &count) == 0 ? Int(count) : -1
   }
 
   /// Waits until it can read or write, and does so.
@@ -128,7 +160,7 @@ final class ChildProcess {
     }
     if count >= 0 { return exchange.sent(count) }
     // It no longer reads; whether it has ended shows when its answers are read.
-    if errno == EPIPE { return exchange.sent(exchange.unsent.count) }
+    if errno == EPIPE { return exchange.dropUnsent() }
     if errno == EAGAIN || errno == EINTR { return }
     throw Self.error("cannot write to the command", errno)
   }
@@ -206,7 +238,7 @@ final class ChildProcess {
   }
 
   /// The lines on standard error since the last call.
-  func takeErrors() -> [String] {
+  func takeErrors() -> StandardErrorLines.Taken {
     readErrors()
     return standardError.take()
   }
@@ -214,7 +246,7 @@ final class ChildProcess {
   // MARK: The end
 
   private func failure(_ fault: CommandExchange.Fault) -> BatchError {
-    let said = standardError.last.map { "; it wrote \($0.quotedForMessage)" } ?? ""
+    let said = standardError.reason.map { "; it wrote \($0.quotedForMessage)" } ?? ""
     return BatchError(
       .handlerFailed,
       "the command (process \(identifier)) \(fault.message)\(said)",

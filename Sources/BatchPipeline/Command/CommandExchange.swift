@@ -35,8 +35,19 @@ struct CommandExchange {
 
   /// A program's fault, as a clause about it.
   struct Fault: Equatable {
+    /// What the fault says of the rows that are not answered.
+    enum Blame {
+      /// The program cannot do the first of them.
+      case nextRow
+      /// The program was too slow for all of them, or stuck on the first.
+      case time
+      /// Any of the rows may be the reason.
+      case anyRow
+    }
+
+    let blame: Blame
     let message: String
-    let remedy: String?
+    var remedy: String?
   }
 
   /// The maximum bytes of an answer.
@@ -47,13 +58,15 @@ struct CommandExchange {
   private static let rowShare = 64 << 10
 
   private var question: Question
+  /// How many bytes of it were written.
+  private(set) var writtenCount = 0
   /// When it was asked.
   let start: ContinuousClock.Instant
   private var sentCount = 0
   /// The received bytes: at the end the answers, each with its line feed.
   private(set) var answers: [UInt8] = []
   /// The number of complete answers, and the end of the last one.
-  private var found = 0
+  private(set) var found = 0
   private var lineStart = 0
   private var hasClosed = false
   private var hasRested = false
@@ -88,6 +101,7 @@ struct CommandExchange {
   private var fault: Fault? {
     if answers.count - lineStart > Self.lineLimit {
       return Fault(
+        blame: .nextRow,
         message: "has written \(Self.lineLimit >> 20) MB without a line feed",
         remedy: "an answer is one line, and no longer than that"
       )
@@ -95,12 +109,14 @@ struct CommandExchange {
     let limit = max(Self.answerLimit, count * Self.rowShare)
     if answers.count > limit {
       return Fault(
+        blame: .anyRow,
         message: "has written \(limit >> 20) MB of answers to \(answered) rows",
         remedy: "lower chunk.size"
       )
     }
     guard isLate else { return nil }
     return Fault(
+      blame: .time,
       message: "has answered \(answered) rows after \(question.timeout)",
       remedy: "it must flush its output after each line; or raise action.timeout"
     )
@@ -131,7 +147,12 @@ struct CommandExchange {
   /// Notes that the first bytes of ``unsent`` were sent.
   mutating func sent(_ count: Int) {
     sentCount += count
-    guard isSent else { return }
+    writtenCount += count
+    if isSent { dropUnsent() }
+  }
+
+  /// Sends nothing more.
+  mutating func dropUnsent() {
     question.lines = []
     sentCount = 0
   }
@@ -149,8 +170,11 @@ struct CommandExchange {
 
   /// The fault of a program that has closed its output and, unless nil, ended with this status.
   func fault(ofEnd end: String?) -> Fault {
-    Fault(message: "\(end ?? "closed its output") after \(answered) answers", remedy: nil)
+    Fault(blame: .nextRow, message: "\(end ?? "closed its output") after \(answered) answers")
   }
+
+  /// Removes what follows the last complete answer.
+  mutating func dropPartialAnswer() { answers.removeSubrange(lineStart...) }
 
   /// Removes what follows the last answer, and returns its beginning.
   mutating func takeSurplus(upTo limit: Int) -> [UInt8] {

@@ -47,7 +47,8 @@ struct CommandHandler: RowHandler {
     onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
-    let start = ContinuousClock.now
+    // When the time limit began, and which row was the first then.
+    var start = (at: ContinuousClock.now, row: 0)
     var answers = decoder.noAnswers(for: rows)
     var count = 0
     while count < rows.count, count == 0 || answers.values.bytes.count < byteLimit {
@@ -60,19 +61,36 @@ struct CommandHandler: RowHandler {
         count: piece.count,
         answeredBefore: count,
         chunkCount: rows.count,
-        start: start,
+        start: start.at,
         timeout: timeout
       )
       lines = []
-      try pool.withChild { child throws(BatchError) in
+      let reply = try pool.withChild { child throws(BatchError) in
         let asked = question
         question.lines = []
-        let text = try child.answers(to: asked)
-        pieces.withLock { $0.observe(piece.count, text.count) }
-        let areIdentified = try decoder.read(text, for: rows, piece, into: &answers)
-        try child.accept(identified: areIdentified)
+        let reply = try child.answers(to: asked)
+        pieces.withLock { $0.observe(reply.count, reply.answers.count) }
+        let areIdentified = try decoder.read(
+          reply.answers,
+          for: rows,
+          piece.prefix(reply.count),
+          into: &answers
+        )
+        if reply.count == piece.count { try child.accept(identified: areIdentified) }
+        return reply
       }
-      count = piece.upperBound
+      count += reply.count
+      if let fault = reply.fault {
+        // A program that was only slow goes on with the next row, unless that may not fail.
+        let isSlow = fault.blame == .time && count > start.row
+        if !isSlow || answers.failures.count >= policy.limit {
+          answers.fail(count, fault.error)
+          count += 1
+        }
+        start = (.now, count)
+      }
+      // The rest need not be tried.
+      if answers.failures.count > policy.limit { return answers }
     }
     answers.values.count = count
     return answers
@@ -128,6 +146,7 @@ private struct PieceSizing {
   private var answerBytes = 0.0
 
   mutating func observe(_ count: Int, _ bytes: Int) {
+    if count == 0 { return }
     largest = max(largest, count)
     let observed = Double(bytes) / Double(count)
     answerBytes = max(observed, (answerBytes + observed) / 2)

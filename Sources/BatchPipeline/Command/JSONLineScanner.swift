@@ -23,7 +23,8 @@ struct JSONLineScanner {
   }
 
   private let bytes: [UInt8]
-  private var offset = 0
+  /// Where it is.
+  private(set) var offset = 0
 
   /// A scanner of lines that all end in a line feed.
   init(_ bytes: [UInt8]) {
@@ -37,6 +38,11 @@ struct JSONLineScanner {
     skipSpace()
     guard next == 0x0a else { throw Problem("goes on after its end") }
     offset += 1
+  }
+
+  /// Skips the rest of a line that cannot be read.
+  mutating func skipLine(from start: Int) {
+    offset = (bytes[start...].firstIndex(of: 0x0a) ?? bytes.endIndex - 1) + 1
   }
 
   /// Skips `null`, if that comes next.

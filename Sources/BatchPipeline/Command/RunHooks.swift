@@ -125,7 +125,11 @@ final class RunHooks: Sendable {
     do throws(BatchError) {
       let child = try ChildProcess(command)
       let problem = child.complete(within: patience)
-      keep(child.takeErrors().map { "\(name)[\(child.identifier)]: \($0)" })
+      let errors = child.takeErrors()
+      keep(errors.lines.map { "\(name)[\(child.identifier)]: \($0)" })
+      if errors.dropped > 0 {
+        keep(["\(name): \(errors.dropped.grouped) further lines are not shown"])
+      }
       if let problem { keep(["\(name): the program \(problem); the run continues without it"]) }
     } catch {
       keep(["\(name): \(error.message); the run continues without it"])

@@ -1,15 +1,25 @@
 /// A program's output to standard error, line by line, up to a limit.
 struct StandardErrorLines {
-  private static let limit = 1 << 16
+  /// Lines, and how many others were dropped.
+  typealias Taken = (lines: [String], dropped: Int)
+
+  /// The maximum bytes of lines that are kept.
+  static let limit = 1 << 16
   private static let lineLimit = 1000
 
-  private var lines: [String] = []
+  private var kept: Taken = ([], 0)
   private var rest: [UInt8] = []
   private var byteCount = 0
-  private var lastLine: String?
+  /// The last line that is not blank, and the last of those that are not indented.
+  private var last: (line: String?, header: String?)
 
-  /// The last line, ended or not.
-  var last: String? { rest.isEmpty ? lastLine : String(decoding: rest, as: UTF8.self) }
+  /// The line that most likely says what went wrong: the last one that is not indented, as the lines of a
+  /// call stack often are.
+  var reason: String? {
+    var last = last
+    Self.note(String(decoding: rest, as: UTF8.self), in: &last)
+    return last.header ?? last.line
+  }
 
   mutating func append(_ bytes: ArraySlice<UInt8>) {
     for byte in bytes {
@@ -24,10 +34,15 @@ struct StandardErrorLines {
   private mutating func endLine() {
     let line = String(decoding: rest, as: UTF8.self)
     rest.removeAll(keepingCapacity: true)
-    lastLine = line
-    guard byteCount <= Self.limit else { return }
+    Self.note(line, in: &last)
     byteCount += line.utf8.count + 1
-    lines.append(byteCount <= Self.limit ? line : "… and more, which is dropped")
+    if byteCount <= Self.limit { kept.lines.append(line) } else { kept.dropped += 1 }
+  }
+
+  private static func note(_ line: String, in last: inout (line: String?, header: String?)) {
+    guard !line.allSatisfy(\.isWhitespace) else { return }
+    last.line = line
+    if line.first?.isWhitespace == false { last.header = line }
   }
 
   /// Completes a last line without a line feed.
@@ -36,8 +51,8 @@ struct StandardErrorLines {
   }
 
   /// The lines since the last call.
-  mutating func take() -> [String] {
-    defer { lines.removeAll() }
-    return lines
+  mutating func take() -> Taken {
+    defer { (kept, byteCount) = (([], 0), 0) }
+    return kept
   }
 }

@@ -61,12 +61,6 @@ import Testing
     // Out of order.
     ("{\"$identifier\": \"2\"}\n{\"$identifier\": \"1\"}\n", "1 is for identifier \"2\""),
     ("{}\n{\"$identifier\": \"77\"}\n", "2 is for identifier \"77\""),
-    ("{}\n{\"$identifier\": 2}\n", "2 has a number where \"$identifier\" must be a string"),
-    ("{}\n{\"m\": 1}\n", "2 has an unknown column \"m\""),
-    ("{\"n\": 1} {}\n{}\n", "1 goes on after its end"),
-    // One line for two rows.
-    ("{}\n", "2 is not a JSON object"),
-    ("\n{}\n", "1 is not a JSON object"),
   ])
   func `an answer that belongs to another row is reported with it`(lines: String, message: String)
     throws
@@ -74,6 +68,26 @@ import Testing
     let error = #expect(throws: BatchError.self) { _ = try read(lines, for: 2) }
     #expect(error?.code == .handlerFailed)
     #expect(error?.message.contains("answer for identifier \(message)") == true)
+  }
+
+  @Test(arguments: [
+    ("{\"$identifier\": 2}", "has a number where \"$identifier\" must be a string"),
+    ("{\"m\": 1}", "has an unknown column \"m\""),
+    ("{\"n\": 1} {}", "goes on after its end"),
+    ("", "is not a JSON object"), ("{", "has no string"), ("{\"n\": NaN}", "has no JSON value"),
+    // The line ends where a character is expected.
+    ("{\"label\": \"\\", "has an unknown escape"), ("{\"label\": \"\\u00", "has an unknown escape"),
+  ])
+  func `an answer that cannot be read fails its row, and the next line is the next row's`(
+    line: String,
+    message: String
+  ) throws {
+    let (answers, areIdentified) = try read("{\"n\": 1}\n\(line)\n{\"n\": 3}\n", for: 3)
+    #expect(answers.failures.map(\.row) == [1])
+    #expect(answers.failures[0].error.code == .handlerFailed)
+    #expect(answers.failures[0].error.message.hasPrefix("the command's answer \(message)"))
+    #expect((0..<3).map { answers.values.isSet($0) } == [true, false, true])
+    #expect(!areIdentified)
   }
 
   @Test func `a row that cannot be done fails alone, and none of its values is set`() throws {
