@@ -117,7 +117,9 @@ struct ProgressPrinter: Sendable {
     let rate = summary.identifiersPerSecond.map { "  \(Format.rate($0))/s" } ?? ""
     var end = summary.etaSeconds.map { "  ETA \(Format.seconds($0))" } ?? ""
     if summary.outcomes.failed > 0 { end += "  failed \(summary.outcomes.failed.grouped)" }
-    let reason = summary.throttle.map { "  held: \($0)" } ?? ""
+    let reason =
+      (summary.throttle.map { "  held: \($0)" } ?? "")
+      + (summary.waiting.map { "  waiting for \($0)" } ?? "")
     let start = "  \(percent)%"
     guard let columns else { return summary.job + start + counts + rate + end + reason }
     let nameLength = min(summary.job.count, leastNameLength)

@@ -28,7 +28,7 @@ final class StopSignals {
   init(
     quiet: Bool,
     saying words: String =
-      "finishing the chunks in flight; one that takes longer than 5 s is rolled back",
+      "finishing the chunks in flight; one that takes longer than 3 s is left to the next run",
     atOnce: @escaping @Sendable () -> Void = {},
     stop: @escaping @Sendable () -> Void
   ) {

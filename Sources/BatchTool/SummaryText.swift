@@ -70,6 +70,7 @@ enum SummaryText {
       facts.append(("held back", Format.seconds(summary.throttledSeconds)))
     }
     if let reason = summary.throttle { facts.append(("held", reason)) }
+    if let wait = summary.waiting { facts.append(("waiting for", wait)) }
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
     if summary.state == .completedWithFailures, isReal {

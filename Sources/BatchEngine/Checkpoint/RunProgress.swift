@@ -49,6 +49,8 @@ package struct RunProgress: Codable, Sendable {
   package var throttle: String?
   /// How long it was held back, over all resumptions.
   package var throttledSeconds: Double?
+  /// What the run has been waiting for, for longer than usual.
+  package var waiting: String?
   /// What stopped the run.
   package var error: String?
   /// Why the run was stopped, if not by request.
@@ -72,6 +74,7 @@ package struct RunProgress: Codable, Sendable {
     error = nil
     stopReason = nil
     throttle = nil
+    waiting = nil
     isAcknowledged = nil
     endedAt = nil
   }

@@ -55,10 +55,15 @@ package protocol ChunkProcessor: Sendable {
 
   /// Puts the result of a completed run in place, and completes `progress`.
   func finish(_ progress: inout RunProgress) async throws(BatchError)
+
+  /// Whether a worker is abandoned with external code that never returned, so that nobody can close it.
+  var hasLostWorkers: Bool { get }
 }
 
 extension ChunkProcessor {
   package var units: [Int] { [] }
+
+  package var hasLostWorkers: Bool { false }
 
   package func passedOver(
     after last: Int?

@@ -15,10 +15,14 @@ package final class HandlerTimes<Value: Sendable>: Sendable {
   private let limit: Duration?
   private let state = Lock(State())
 
+  /// Whether a context was abandoned.
+  package var hasLost: Bool { state.withLock { !$0.lost.isEmpty } }
+
   /// - Parameter limit: A handler's time limit; nil for none.
   package init(limit: Duration?) { self.limit = limit }
 
-  /// Waits for `body`, at most for the limit after a handler has begun in its context.
+  /// Waits for `body`, at most for the limit after a handler has begun in its context, or until a stop of the
+  /// run no longer allows it.
   ///
   /// - Parameters:
   ///   - context: Where `body` runs, after earlier calls.
@@ -44,7 +48,11 @@ package final class HandlerTimes<Value: Sendable>: Sendable {
         result = .success(
           try await body {
             let task = Task {
-              guard (try? await Task.sleep(for: limit)) != nil else { return }
+              let end = ContinuousClock.now + limit
+              while ContinuousClock.now < end, !RunStop.isOver() {
+                let rest = min(ContinuousClock.now.duration(to: end), RunThrottle.lookInterval)
+                guard (try? await Task.sleep(for: rest)) != nil else { return }
+              }
               self.giveUp(context)
             }
             timer.withLock { $0 = task }

@@ -36,7 +36,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       writer: (any ChunkWriter)? = nil,
       addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? = nil,
       stopRequests: AsyncStream<Void>,
-      grace: Duration = .seconds(5)
+      grace: Duration = RunStop.grace
     ) {
       self.policy = policy
       self.files = files
@@ -167,12 +167,12 @@ package struct RunLoop<Processor: ChunkProcessor> {
       return (.stop, nil)
     }
     guard let deadline = settings.deadline else { return }
-    group.addTask { [grace, runtime = settings.policy.limits.runtime] in
+    group.addTask { [grace] in
       // A cancelled task stops the run by request, not by its time limit.
       guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
         return (.stop, nil)
       }
-      grace.begin(atLeast: runtime ?? .zero)
+      grace.begin()
       return (.outOfTime, nil)
     }
   }

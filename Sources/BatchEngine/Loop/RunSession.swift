@@ -202,7 +202,21 @@ package final class RunSession {
 
   /// Notes that time passes: a pace that holds the run for long must reach the file.
   package func pass(recordingEvery interval: Duration) throws(BatchError) {
-    if held != nil, !holdIsRecorded, isDue(after: interval) { try write(progress.state) }
+    guard held != nil && !holdIsRecorded || progress.waiting != nil else { return }
+    if isDue(after: interval) { try write(progress.state) }
+  }
+
+  /// How long a wait goes untold.
+  package static let untoldWait = Duration.seconds(2)
+
+  /// Notes what the run waits for; nil for nothing.
+  ///
+  /// - Returns: Whether to report it: a wait has begun or ended.
+  package func wait(for what: String?) throws(BatchError) -> Bool {
+    let isNew = (progress.waiting == nil) != (what == nil)
+    progress.waiting = what
+    if isNew { try write(progress.state) }
+    return isNew
   }
 
   /// Whether the checkpoint says that the run is held.
@@ -231,7 +245,7 @@ package final class RunSession {
     do throws(BatchError) {
       try await record(.stopped, with: processor)
     } catch {
-      guard error.isTransient else { throw error }
+      guard error.isTransient || error.code == .interrupted else { throw error }
       try write(.stopped)
     }
   }
@@ -260,7 +274,10 @@ package final class RunSession {
   }
 
   private func write(_ state: RunState) throws(BatchError) {
-    if !state.isGoingOn { endHold() }
+    if !state.isGoingOn {
+      endHold()
+      progress.waiting = nil
+    }
     progress.state = state
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds
@@ -293,7 +310,7 @@ package final class RunSession {
       // An average does not reflect a pace that has just started.
       let rate = min(Double(doneHere) / seconds, held?.by.rate ?? .infinity)
       summary.identifiersPerSecond = rate
-      if progress.state == .running {
+      if progress.state == .running, progress.waiting == nil {
         summary.etaSeconds = Double(toDo - doneHere) / rate
       }
     }

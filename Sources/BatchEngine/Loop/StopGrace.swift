@@ -18,16 +18,17 @@ package final class StopGrace: Sendable {
     self.duration = duration
   }
 
-  /// Begins the grace period, unless one has begun that ends earlier.
-  ///
-  /// - Parameter least: Its minimum length.
-  package func begin(atLeast least: Duration = .zero) {
-    let end = ContinuousClock.now + max(duration, least)
-    deadline.withLock { $0 = min($0 ?? end, end) }
+  /// Begins the grace period, unless it has begun.
+  package func begin() {
+    let end = ContinuousClock.now + duration
+    deadline.withLock { $0 = $0 ?? end }
+    RunStop.current?.begin()
   }
 
   /// Whether the grace period is over.
-  package var isOver: Bool { deadline.withLock { $0.map { $0 <= ContinuousClock.now } ?? false } }
+  package var isOver: Bool {
+    deadline.withLock { $0.map { $0 <= ContinuousClock.now } ?? false } || RunStop.isOver()
+  }
 
   /// Waits for a request to stop and, when the grace period is over, interrupts the run's
   /// statements until the task is cancelled.

@@ -53,6 +53,8 @@ public struct RunSummary: Sendable, Encodable {
   public var throttle: String?
   /// How long the run has been held back, over all its resumptions.
   public var throttledSeconds: Double
+  /// What the run waits for, if that takes longer than usual, and for how long: a command that is silent.
+  public var waiting: String?
   /// Why the run was stopped, if not by request.
   public var stopReason: String?
   /// What stopped the run, on one line.
@@ -77,7 +79,7 @@ public struct RunSummary: Sendable, Encodable {
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
     case startedAt, endedAt, lastSeenAt, wasKilled, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
-    case throttle, throttledSeconds, stopReason, error
+    case throttle, throttledSeconds, waiting, stopReason, error
   }
 
   /// Encodes every field; missing values are `null`.
@@ -109,6 +111,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(output, forKey: .output)
     try container.encode(throttle, forKey: .throttle)
     try container.encode((throttledSeconds * 1000).rounded() / 1000, forKey: .throttledSeconds)
+    try container.encode(waiting, forKey: .waiting)
     try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
   }
@@ -176,6 +179,7 @@ extension RunSummary {
     output = metadata.output
     throttle = progress.throttle
     throttledSeconds = progress.throttledSeconds ?? 0
+    waiting = progress.waiting
     stopReason = progress.stopReason
     error = progress.error
   }

@@ -40,6 +40,7 @@ package struct ContextProcessor: ChunkProcessor {
   private static let conflictLimit = 50
 
   package var inOrder: Bool { false }
+  package var hasLostWorkers: Bool { times.hasLost }
   package var patience: Duration? { work.timeLimit ?? .seconds(60) }
 
   /// Some positions of a chunk, and the closure's result.

@@ -20,6 +20,8 @@ package final class ChildPool: Sendable {
     var told = (lines: 0, bytes: 0, dropped: 0)
     /// How many more may be lent.
     var places: DispatchSemaphore?
+    /// When those that are lent last answered, by process.
+    var heard: [pid_t: Lock<ContinuousClock.Instant>] = [:]
   }
 
   /// The maximum number of lines of a run's programs that are shown.
@@ -63,6 +65,9 @@ package final class ChildPool: Sendable {
     places?.wait()
     defer { places?.signal() }
     let child = try idleChild()
+    child.heard.withLock { $0 = .now }
+    state.withLock { $0.heard[child.identifier] = child.heard }
+    defer { state.withLock { $0.heard[child.identifier] = nil } }
     do {
       let result = try body(child)
       // Once idle, it belongs to another thread.
@@ -123,7 +128,18 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// Ends the programs, and kills those that do not end by themselves.
+  /// The program that has been silent for longest, if that is long.
+  func silence(of least: Duration) -> String? {
+    let heard = state.withLock { state in
+      state.heard.map { (process: $0.key, time: $0.value.withLock { time in time }) }
+    }
+    guard let (identifier, time) = heard.min(by: { $0.time < $1.time }) else { return nil }
+    let silence = time.duration(to: .now)
+    guard silence >= least else { return nil }
+    return "\(name) (process \(identifier)), silent for \(silence.components.seconds) s"
+  }
+
+  /// Ends the programs, and kills those that do not end by themselves in two seconds.
   ///
   /// - Throws: `BatchError` of code `commandUnreliable` if one has written unrequested answers.
   func close() throws(BatchError) {
@@ -131,10 +147,13 @@ package final class ChildPool: Sendable {
       defer { state.idle.removeAll() }
       return state.idle
     }
+    // All at once, and then each in what is left of the time.
+    for child in children { child.closeInput() }
+    let deadline = ContinuousClock.now + (RunStop.isOver() ? .zero : .seconds(2))
     var failure: BatchError?
     for child in children {
       do throws(BatchError) {
-        let surplus = try child.close()
+        let surplus = try child.close(by: deadline)
         keep(child.takeErrors(), of: child)
         if let surplus { keep(surplus, of: child) }
       } catch {

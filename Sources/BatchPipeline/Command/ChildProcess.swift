@@ -39,6 +39,10 @@ final class ChildProcess {
   /// Whether the program has ended; it cannot be asked again.
   private(set) var hasEnded = false
   private var credit = AnswerCredit()
+  /// When it last wrote an answer, or was asked.
+  let heard = Lock(ContinuousClock.now)
+  /// How often a wait looks whether it is still wanted.
+  private static let lookInterval = Duration.milliseconds(50)
 
   /// The maximum number of consecutive reads of its standard error: as much as a pipe may hold, so
   /// that a program that writes endlessly blocks nobody.
@@ -71,7 +75,7 @@ final class ChildProcess {
 
   deinit {
     if !hasEnded { end() }
-    if input >= 0 { closeDescriptor(input) }
+    closeInput()
     closeDescriptor(output)
     if errors >= 0 { closeDescriptor(errors) }
   }
@@ -91,18 +95,20 @@ final class ChildProcess {
   ///
   /// - Returns: The answers; ``accept(identified:)`` checks for more. Neither answers nor a fault if the
   ///   program had ended before it read the first line, after answers to other questions.
-  /// - Throws: `BatchError` of code `handlerFailed` if it is unknown which row the program cannot do. It cannot
-  ///   be used again then.
+  /// - Throws: `BatchError` of code `handlerFailed` if it is unknown which row the program cannot do, of code
+  ///   `interrupted` if the run is to stop. It cannot be used again then.
   func answers(to question: consuming CommandExchange.Question) throws(BatchError) -> Reply {
     guard credit.standing == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     var exchange = CommandExchange(question, at: .now)
     loop: while true {
+      if RunStop.isOver() { throw RunStop.interruption(of: "the command") }
       switch exchange.next(at: .now) {
-      case .transfer(let patience): try transfer(&exchange, within: patience)
+      case .transfer(let patience):
+        try transfer(&exchange, within: min(patience, Self.lookInterval))
       case .rest(let duration): usleep(UInt32(duration / .microseconds(1)))
       case .findEnd:
         let isUnread = exchange.writtenCount == unreadCount && credit.standing != .unasked
-        let end = finish(within: .seconds(1)).map(Self.words(for:))
+        let end = finish(by: .now + .seconds(1)).map(Self.words(for:))
         if exchange.found == 0, isUnread { return Reply(answers: [], count: 0) }
         return try reply(&exchange, exchange.fault(ofEnd: end))
       case .giveUp(let fault): return try reply(&exchange, fault)
@@ -171,7 +177,9 @@ final class ChildProcess {
       if errno == EAGAIN || errno == EINTR { return }
       throw Self.error("cannot read from the command", errno)
     }
-    if count == 0 { exchange.close() } else { exchange.receive(buffer[..<count]) }
+    if count == 0 { return exchange.close() }
+    exchange.receive(buffer[..<count])
+    heard.withLock { $0 = .now }
   }
 
   /// Notes how far the answers to a chunk can be trusted, and any answer after the last one.
@@ -264,8 +272,8 @@ final class ChildProcess {
   ///
   /// - Returns: A message if it has written something unrequested that casts no doubt on an answer.
   /// - Throws: `BatchError` of code `commandUnreliable` if an answer is in doubt.
-  func close() throws(BatchError) -> String? {
-    finish(within: .seconds(2))
+  func close(by deadline: ContinuousClock.Instant) throws(BatchError) -> String? {
+    finish(by: deadline)
     guard credit.hasSurplus else { return nil }
     guard credit.standing != .unidentified else { throw tooMany(.commandUnreliable) }
     return credit.harmless
@@ -273,25 +281,30 @@ final class ChildProcess {
 
   /// Lets an idle program end.
   ///
-  /// - Returns: What went wrong: it took longer than `patience` and was killed, or its status says
-  ///   so; nil if nothing did.
+  /// - Returns: What went wrong: it took longer than `patience`, or than a stop of the run allows, and was killed, or
+  ///   its status says so; nil if nothing did.
   func complete(within patience: Duration) -> String? {
-    switch finish(within: patience) {
+    switch finish(by: .now + patience) {
+    case nil where RunStop.isOver(after: RunStop.hookGrace):
+      "had not ended when the run had to, and was killed"
     case nil: "had not ended after \(patience) and was killed"
     case 0: nil
     case let status?: Self.words(for: status)
     }
   }
 
-  /// Closes the program's input, which asks it to end, waits for that, and reads its remaining
-  /// output.
+  /// Closes the program's input, which asks it to end.
+  func closeInput() {
+    if input >= 0 { closeDescriptor(input) }
+    input = -1
+  }
+
+  /// Closes the program's input, waits for its end, and reads its remaining output.
   ///
   /// - Returns: The status of `waitpid`, or nil if it had to be killed.
   @discardableResult
-  private func finish(within patience: Duration) -> Int32? {
-    if input >= 0 { closeDescriptor(input) }
-    input = -1
-    let deadline = ContinuousClock.now + patience
+  private func finish(by deadline: ContinuousClock.Instant) -> Int32? {
+    closeInput()
     var status: Int32 = 0
     var isOpen = true
     while !hasEnded {
@@ -305,7 +318,7 @@ final class ChildProcess {
         standardError.finish()
         return status
       }
-      if ContinuousClock.now >= deadline {
+      if ContinuousClock.now >= deadline || RunStop.isOver(after: RunStop.hookGrace) {
         end()
         return nil
       }

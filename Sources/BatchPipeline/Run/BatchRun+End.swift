@@ -84,6 +84,8 @@ extension BatchRun {
       ? try RunLock(besideStoreOf: job.files) : nil
     ControlFile.remove(of: job.files)
     defer { withExtendedLifetime((lock, databaseLock)) {} }
+    let obeying = obeyCancellation()
+    defer { obeying.cancel() }
     let ended: Ended
     do {
       ended = try await body(lock)
@@ -228,8 +230,12 @@ extension BatchRun.Options {
   /// The maximum bytes of an ID of work.
   static let runIDLimit = 200
 
-  /// Refuses an invalid ID of work.
+  /// Refuses values that no run can have.
   func check() throws(BatchError) {
+    var policy = RunPolicy()
+    policy.workers = workers
+    if let chunkSize { policy.chunk = .init(size: chunkSize) }
+    try policy.validate()
     guard let runID else { return }
     guard !runID.isEmpty, runID.utf8.count <= Self.runIDLimit,
       runID.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7f })

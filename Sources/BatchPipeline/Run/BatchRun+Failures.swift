@@ -24,13 +24,15 @@ extension BatchRun {
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     let onEvent = observed(onEvent)
-    #if PostgreSQL
-    if let server = job.sharedServer {
-      return try await share(server, retryingFailures: true, onEvent, answer)
-    }
-    #endif
-    return try await acknowledging(onEvent) { lock throws(BatchError) in
-      try await performRetry(lock, onEvent, answer)
+    return try await stoppable { () async throws(BatchError) in
+      #if PostgreSQL
+      if let server = job.sharedServer {
+        return try await share(server, retryingFailures: true, onEvent, answer)
+      }
+      #endif
+      return try await acknowledging(onEvent) { lock throws(BatchError) in
+        try await performRetry(lock, onEvent, answer)
+      }
     }
   }
 

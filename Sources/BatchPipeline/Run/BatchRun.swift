@@ -60,9 +60,17 @@ public final class BatchRun: Sendable {
   /// Whether the run was asked to stop, and whom to notify.
   private struct StopRequest {
     var isMade = false
+    /// What the tasks of the run look at.
+    let stop = RunStop()
     /// Ends work before the chunks, such as the fetch of the identifiers.
     var interrupt: (@Sendable () -> Void)?
     var listener: AsyncStream<Void>.Continuation?
+
+    mutating func make() {
+      isMade = true
+      stop.begin()
+      interrupt?()
+    }
   }
 
   /// A run of a job.
@@ -131,9 +139,22 @@ public final class BatchRun: Sendable {
   /// May be called from any thread, before, during or after the run.
   public func stop() {
     stopRequest.withLock { request in
-      request.isMade = true
-      request.interrupt?()
+      request.make()
       request.listener?.yield()
+    }
+  }
+
+  /// Stops the run if an operator cancels it, until the task is cancelled.
+  ///
+  /// The chunks have their own look, which knows the reason; this is for what comes before and after them.
+  func obeyCancellation() -> Task<Void, Never> {
+    let files = job.files
+    return Task {
+      var requests = ControlFile(of: files)
+      while !Task.isCancelled {
+        if requests.look()?.isCancelled == true { return stopRequest.withLock { $0.make() } }
+        try? await Task.sleep(for: RunThrottle.lookInterval)
+      }
     }
   }
 
@@ -163,12 +184,25 @@ public final class BatchRun: Sendable {
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
     let onEvent = observed(onEvent)
-    #if PostgreSQL
-    if let server = job.sharedServer { return try await share(server, onEvent, answer) }
-    #endif
-    return try await acknowledging(onEvent) { lock throws(BatchError) in
-      try await perform(lock, onEvent, answer)
+    return try await stoppable { () async throws(BatchError) in
+      #if PostgreSQL
+      if let server = job.sharedServer { return try await share(server, onEvent, answer) }
+      #endif
+      return try await acknowledging(onEvent) { lock throws(BatchError) in
+        try await perform(lock, onEvent, answer)
+      }
     }
+  }
+
+  /// Does `body` in tasks that know when the run was told to stop.
+  func stoppable<Result>(
+    _ body: () async throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    let stop = stopRequest.withLock(\.stop)
+    return try await RunStop.$current.withValue(stop) {
+      () async -> Swift.Result<Result, BatchError> in
+      do throws(BatchError) { return .success(try await body()) } catch { return .failure(error) }
+    }.get()
   }
 
   private func perform(
@@ -302,8 +336,9 @@ public final class BatchRun: Sendable {
         total: list.count,
         path: job.checkpointPath.string
       )
-      summary.state = .failed
-      summary.failure = job.words(of: error)
+      // A stop may end a wait for the database's lock.
+      summary.state = error.code == .interrupted ? .stopped : .failed
+      if summary.state == .failed { summary.failure = job.words(of: error) }
       try? await lane?.release()
       await tellRefusal(job.words(of: error), endingWith: ExitStatus(of: summary), onEvent)
       return tell(summary, answer)

@@ -136,6 +136,8 @@ extension JobPlan: StoreRunPlan {
 
   func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 
+  func wait(of least: Duration) -> String? { children?.silence(of: least) }
+
   func stop() throws(BatchError) { try children?.close() }
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {

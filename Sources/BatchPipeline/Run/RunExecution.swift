@@ -92,7 +92,7 @@ struct RunExecution {
     }
     defer { tellMessages() }
     // A handler that never returned keeps its context forever: nobody waits for that.
-    if loop.failure?.code != .handlerTimeout {
+    if !processor.hasLostWorkers {
       for worker in workers { await worker.close() }
     }
     try plan.stop()
@@ -132,6 +132,12 @@ struct RunExecution {
     case .released: try session.release()
     case .message(let message): onEvent(.message(message))
     case .looked:
+      let wait =
+        plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
+      if try session.wait(for: wait) {
+        _ = session.shouldTell(every: .zero)
+        onEvent(.progress(session.summary()))
+      }
       try session.pass(recordingEvery: job.checkpoint.interval)
       // Progress shows that the run is alive, however long a chunk or a hold takes.
       if session.shouldTell(every: max(run.options.progressInterval, .seconds(1))) {

@@ -56,12 +56,14 @@ public struct RunStatus: Sendable {
       summary.endedAt = nil
       summary.stopReason = nil
       summary.throttle = nil
+      summary.waiting = nil
       summary.error = nil
     } else if process == nil, summary.state.isGoingOn {
       // It was killed before it could record that.
       summary.state = .stopped
       summary.wasKilled = true
       summary.throttle = nil
+      summary.waiting = nil
     } else if summary.state.isGoingOn,
       let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
     {
@@ -75,7 +77,7 @@ public struct RunStatus: Sendable {
     if workSeconds > 0, summary.done > 0 {
       let rate = Double(summary.done) / workSeconds
       summary.identifiersPerSecond = rate
-      if process != nil, summary.state == .running {
+      if process != nil, summary.state == .running, summary.waiting == nil {
         summary.etaSeconds = Double(summary.total - summary.done) / rate
       }
     }

@@ -123,6 +123,9 @@ protocol RunPlan: Sendable {
   /// The messages since the last call.
   func takeMessages() -> [String]
 
+  /// What the run has been waiting for, at least for this long.
+  func wait(of least: Duration) -> String?
+
   /// Ends what ``start(run:atMost:hasRows:)`` has started.
   func stop() throws(BatchError)
 
@@ -143,6 +146,8 @@ extension StoreRunPlan {
 }
 
 extension RunPlan {
+  func wait(of least: Duration) -> String? { nil }
+
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 
   /// Where done chunks are recorded.

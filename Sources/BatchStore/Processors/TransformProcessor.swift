@@ -115,6 +115,8 @@ package struct TransformProcessor: LaneProcessor {
 
   private static let refreshLimit = 5
 
+  package var hasLostWorkers: Bool { times.hasLost }
+
   /// Computes a chunk in a worker's context, within the handler's time limit.
   private func compute(
     in context: StoreConnection,

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 import CSQLite
 
@@ -39,6 +40,8 @@ package final class Connection {
   package let path: String
   /// Stops a running statement from another thread.
   package let interrupter: Interrupter
+  /// The waits for other connections' locks.
+  let lockWait: LockWait
   /// The state of the write-ahead log, updated by SQLite's hook after each commit.
   let log = WriteAheadLog()
   /// Filters the rows of a chunk in ranges.
@@ -113,7 +116,9 @@ package final class Connection {
     unsafe statements = StatementCache(database: handle)
     unsafe interrupter = Interrupter(database: handle)
     busyTimeout = options.busyTimeout
-    setBusyTimeout(busyTimeout)
+    lockWait = LockWait(path: path)
+    lockWait.setLimit(busyTimeout)
+    unsafe lockWait.register(in: handle)
     unsafe log.attach(to: handle)
     guard unsafe filter.register(in: handle) == SQLITE_OK,
       unsafe values.register(in: handle) == SQLITE_OK,
@@ -308,11 +313,7 @@ package final class Connection {
   }
 
   /// Sets how long statements wait for another connection's lock.
-  func setBusyTimeout(_ timeout: Duration) {
-    let milliseconds =
-      timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000
-    unsafe sqlite3_busy_timeout(database, Int32(clamping: milliseconds))
-  }
+  func setBusyTimeout(_ timeout: Duration) { lockWait.setLimit(timeout) }
 
   /// Disables triggers on this connection.
   func disableTriggers() throws(BatchError) {
@@ -331,6 +332,9 @@ package final class Connection {
 
   func error(_ status: Int32, _ operation: String, sql: String?) -> BatchError {
     if let error = functions.takeError() { return error }
+    if status & 0xff == SQLITE_BUSY, RunStop.isOver() {
+      return RunStop.interruption(of: "the wait for another connection's lock").located(at: path)
+    }
     let error = SQLiteError(
       resultCode: ResultCode(rawValue: status),
       message: unsafe String(cString: sqlite3_errmsg(database)),

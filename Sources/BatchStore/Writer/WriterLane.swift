@@ -81,6 +81,9 @@ package actor WriterLane {
 
   nonisolated let path: String
 
+  /// The lane's waits for other connections' locks.
+  package nonisolated let lockWait: LockWait
+
   /// Interrupts the lane's running statement, from any thread.
   package nonisolated let interrupter: Interrupter
 
@@ -120,6 +123,7 @@ package actor WriterLane {
     )
     courtesy = Courtesy(target: configuration.courtesyTarget)
     interrupter = connection.interrupter
+    lockWait = connection.lockWait
     leavesLogToLitestream = try connection.isReplicatedByLitestream()
     // So that commits before the first chunk count as others' writes.
     lookVersion = try connection.dataVersion()

@@ -213,7 +213,7 @@ extension Simulation {
     case .failedToCommit(let chunk, let error): failed(chunk, error, process)
     case .outOfTime:
       occur(.endOfTime)
-      beginGrace(process, atLeast: scenario.policy.limits.runtime ?? .zero)
+      beginGrace(process)
     case .stop: beginGrace(process)
     case .tick: await demandProgress(process)
     default: break

@@ -237,9 +237,9 @@ extension Simulation {
     await hear(.emptiedLog(store.logBytes), process)
   }
 
-  func beginGrace(_ process: SimulatedProcess, atLeast least: Duration = .zero) {
+  func beginGrace(_ process: SimulatedProcess) {
     process.mayStop = true
-    let end = now + Self.microseconds(max(scenario.grace, least))
+    let end = now + Self.microseconds(scenario.grace)
     guard end < process.graceEnd ?? .max else { return }
     process.graceEnd = end
     schedule(.interrupt, after: end - now, for: process)
