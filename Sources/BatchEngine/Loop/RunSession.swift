@@ -69,9 +69,6 @@ package final class RunSession {
   /// The run's UUID.
   package var run: String { checkpoint.metadata.run }
 
-  /// The schema of its rows when it began.
-  package var schema: [String] { checkpoint.metadata.schema }
-
   /// The positions still to do, or the indexes of the failed identifiers to retry.
   package var remaining: [Range<Int>] {
     retried?.parts ?? done.remaining(of: checkpoint.list.count)

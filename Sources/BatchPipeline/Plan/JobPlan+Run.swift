@@ -46,45 +46,35 @@ extension Job {
 }
 
 extension JobPlan.Work {
-  /// What the action depends on of its rows.
-  func usage(
-    of query: IdentifierQuery,
+  /// What the action depends on of the schema as it is now.
+  func expectedSchema(
+    for query: IdentifierQuery,
     keepsCopies: Bool,
     in connection: Connection
-  ) throws(BatchError) -> RowUsage {
-    let columns: [String]
-    let statements: [String]
+  ) throws(BatchError) -> ExpectedSchema {
+    let keys = ChunkKeys.shape(of: query.key)
+    var columns: [String] = []
+    var statements: [String] = []
+    var target = query.entity
     var isWhole = false
     switch self {
     case .change(let change, _):
-      columns = change.writtenColumns
-      statements = change.statements
+      (target, columns, statements) = (change.entity, change.writtenColumns, change.statements)
       if case .delete(let archive) = change.action { isWhole = archive != nil || keepsCopies }
     case .transform(let transform, _, _):
-      columns = transform.target.writtenColumns
-      statements = [transform.readSQL(for: .shape(of: query.key))]
+      (target, columns) = (transform.target.entity, transform.target.writtenColumns)
+      statements = [transform.readSQL(for: keys)] + transform.target.statements
     case .export(let export, _):
-      columns = export.columns
-      statements = [export.sql(for: .shape(of: query.key))]
+      statements = [export.sql(for: keys)]
     }
-    return try RowUsage(
+    return try ExpectedSchema(
       of: query.entity,
       key: query.key,
+      target: target,
       columns: columns,
       statements: statements,
       isWhole: isWhole,
       in: connection
     )
-  }
-}
-
-extension JobPlan {
-  /// What each chunk expects the schema to be like: as when the run began.
-  ///
-  /// Rows of a query are not watched, since a column that it misses fails it.
-  func expectedRows(since recorded: [String]) -> ExpectedRows? {
-    guard entity.kind != .query, entity.kind != .model, let shape = RowShape(recorded: recorded)
-    else { return nil }
-    return ExpectedRows(entity, shape: shape, usage: usage)
   }
 }

@@ -19,10 +19,8 @@ public struct JobPlan: Sendable {
   let condition: Condition?
   /// The action on them.
   package let work: Work
-  /// The shape of the entity now.
-  let shape: RowShape
-  /// What of it the run depends on.
-  let usage: RowUsage
+  /// What the job depends on of the schema, as it was when the run began.
+  let expected: ExpectedSchema
   /// The programs to notify about a run.
   let hooks: RunHooks
 
@@ -90,13 +88,14 @@ public struct JobPlan: Sendable {
     }
   }
 
-  /// Resolves a job against its database, which may be open.
+  /// Resolves a job against its database, which may be open, for a new run or one that expects the
+  /// schema to be as it was.
   init(
     _ job: Job,
     parameters: ParameterValues,
     handlers: [String: TransformHandler],
     store open: Store?,
-    shape recorded: RowShape? = nil
+    expecting recorded: ExpectedSchema? = nil
   ) async throws(BatchError) {
     let store: Store
     do throws(BatchError) {
@@ -114,14 +113,17 @@ public struct JobPlan: Sendable {
     let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
     let request = job.fetchRequest(predicate, values)
     let reader = store.connection(label: "batch.plan")
-    let (query, condition, work, shape, usage) = try await reader.perform {
+    let (query, condition, work, expected) = try await reader.perform {
       connection throws(BatchError) in
-      let schema =
-        recorded.map { store.schema.limiting(entityNamed: job.source.entity, to: $0) }
-        ?? store.schema
+      try recorded?.verify(in: connection)
       let query: IdentifierQuery
       do throws(BatchError) {
-        query = try IdentifierQuery(request, schema: schema, connection: connection)
+        query = try IdentifierQuery(
+          request,
+          schema: store.schema,
+          expecting: recorded,
+          connection: connection
+        )
       } catch {
         var error = error
         if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
@@ -143,17 +145,11 @@ public struct JobPlan: Sendable {
         handlers: handlers,
         connection: connection
       )
-      // With the columns that were added since the run began.
-      var whole = query.entity
-      if recorded != nil, whole.kind == .table {
-        whole = whole.with(
-          key: whole.key,
-          attributes: try store.schema.entity(named: whole.name).attributes
-        )
-      }
-      let shape = try connection.shape(of: whole)
-      let usage = try work.usage(of: query, keepsCopies: job.undo != nil, in: connection)
-      return (query, condition, work, shape, usage)
+      let expected =
+        if let recorded { recorded } else {
+          try work.expectedSchema(for: query, keepsCopies: job.undo != nil, in: connection)
+        }
+      return (query, condition, work, expected)
     }
     if writesHere, store.isReadOnly {
       throw BatchError(
@@ -179,8 +175,7 @@ public struct JobPlan: Sendable {
     self.query = query
     self.condition = condition
     self.work = work
-    self.shape = shape
-    self.usage = usage
+    self.expected = expected
   }
 }
 

@@ -24,7 +24,7 @@ struct JobWork: RunWork {
         parameters: parameters,
         handlers: handlers,
         store: store,
-        shape: run.shape
+        expecting: run.expected
       )
     } catch {
       throw await job.refusal(error)
@@ -55,7 +55,13 @@ struct JobWork: RunWork {
       return try await PostgresExportPlan(job, parameters: parameters)
     }
     #endif
-    return try await JobPlan(job, parameters: parameters, handlers: handlers)
+    return try await JobPlan(
+      job,
+      parameters: parameters,
+      handlers: handlers,
+      store: nil,
+      expecting: run.expected
+    )
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
@@ -121,7 +127,7 @@ extension JobPlan: StoreRunPlan {
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
-    metadata.schema = shape.recorded
+    metadata.schema = expected.recorded
     metadata.parameters = parameters.recorded
   }
 
@@ -144,17 +150,19 @@ extension JobPlan: StoreRunPlan {
     if !job.isRehearsal {
       for trap in traps { execution.onEvent(.message("warning: \(trap)")) }
     }
-    let expected = expectedRows(since: execution.session.schema)
     switch work {
     case .change(var change, let isRowByRow):
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
-      try await execution.lane?.makeArchive(of: change)
-      await execution.lane?.expect(expected)
+      try await execution.lane?.makeArchive(
+        of: change,
+        isFirst: execution.session.done.outcomes.succeeded == 0
+      )
+      try await execution.lane?.expect(expected, for: change)
       return try await execution.loop(
         in: store,
         ChangeProcessor(
           list: execution.list,
-          change: change,
+          change: change.expecting(expected),
           isRowByRow: isRowByRow,
           lane: requireLane(execution),
           ledger: ledger,
@@ -163,7 +171,7 @@ extension JobPlan: StoreRunPlan {
       )
     case .transform(var transform, let action, _):
       if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
-      await execution.lane?.expect(expected)
+      try await execution.lane?.expect(expected)
       return try await execution.loop(
         in: store,
         TransformProcessor(
@@ -179,8 +187,10 @@ extension JobPlan: StoreRunPlan {
     case .export(let export, let action):
       let session = execution.session
       let list = execution.list
+      if action.columns == nil { tellNewColumns(execution) }
       let export = try await store.connection(label: "batch.plan").perform {
-        connection throws(BatchError) in
+        [expected] connection throws(BatchError) in
+        try expected.verify(in: connection)
         let probed = 0..<min(RowExport.probedRows, list.count)
         return try export.suited(to: ChunkKeys(list, probed, key: query.key), in: connection)
       }
@@ -205,6 +215,19 @@ extension JobPlan: StoreRunPlan {
         atMost: export.copiesRows ? 1 : nil
       )
     }
+  }
+
+  /// Says which columns an export of all columns leaves out, since the run began without them.
+  private func tellNewColumns(_ execution: RunExecution) {
+    guard let now = try? store.schema.entity(named: entity.name) else { return }
+    let new = expected.newAttributes(of: now)
+    if new.isEmpty { return }
+    execution.onEvent(
+      .message(
+        "\(entity.name.quotedForMessage) has got \(new.joined(separator: ", ")) since the run began;"
+          + " its file has the columns of the beginning. A new run exports all of them"
+      )
+    )
   }
 
   private func requireLane(_ execution: RunExecution) -> WriterLane {

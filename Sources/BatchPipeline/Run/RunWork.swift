@@ -38,8 +38,9 @@ struct RunIdentity: Sendable {
   let startedAt: String
   /// The microseconds of that second; nil for a run that an earlier version began.
   let startedMicroseconds: Int?
-  /// What its entity was like when it began; nil for a run that begins now.
-  let shape: RowShape?
+  /// What it depends on of the schema, as it was when it began; nil for a run that begins now, and
+  /// for one that rows of several entities may concern.
+  let expected: ExpectedSchema?
 
   /// A run that begins now.
   init() {
@@ -47,7 +48,7 @@ struct RunIdentity: Sendable {
     let now = Date.now.timeIntervalSince1970
     startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
-    shape = nil
+    expected = nil
   }
 
   /// A run that begins at a time of another clock.
@@ -55,7 +56,7 @@ struct RunIdentity: Sendable {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
     startedMicroseconds = nil
-    shape = nil
+    expected = nil
   }
 
   /// A time after its start, as an ISO 8601 timestamp in UTC.
@@ -69,7 +70,7 @@ struct RunIdentity: Sendable {
     run = metadata.run
     startedAt = metadata.startedAt
     startedMicroseconds = metadata.startedMicroseconds
-    shape = RowShape(recorded: metadata.schema)
+    expected = ExpectedSchema(recorded: metadata.schema)
   }
 }
 

@@ -14,8 +14,8 @@ package struct RowExport: Sendable {
   private let parameters: [String: SQLValue]
   /// The source of rows instead of the entity; nil if rows are looked up.
   private var copy: RowCopy?
-  /// What the schema must be like; nil for rows of a query.
-  private var expected: ExpectedRows?
+  /// What the schema must be like; nil for anything.
+  private var expected: ExpectedSchema?
 
   /// Makes an export of some attributes of an entity's rows; the predicate must have been checked.
   package init(
@@ -42,9 +42,9 @@ package struct RowExport: Sendable {
   }
 
   /// The same export, which fails if the schema is not as expected.
-  package func expecting(_ rows: ExpectedRows?) -> RowExport {
+  package func expecting(_ schema: ExpectedSchema) -> RowExport {
     var export = self
-    export.expected = rows
+    export.expected = schema
     return export
   }
 
@@ -86,6 +86,8 @@ package struct RowExport: Sendable {
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> ExportedLines {
+    // Copying rows, and measuring whether that is needed, compile statements before the transaction.
+    try expected?.verify(in: connection)
     let entity = try prepareRows(in: connection)
     return try connection.transaction(.deferred) { () throws(BatchError) in
       try expected?.verify(in: connection)

@@ -36,10 +36,16 @@ package struct IdentifierQuery: Sendable {
 
   /// Resolves, checks and compiles a request; runs nothing.
   ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - schema: The entities.
+  ///   - expected: What the schema must be like; nil for anything.
+  ///   - connection: The connection.
   /// - Throws: `BatchError` that names the invalid entity, attribute or expression.
   package init(
     _ request: FetchRequest,
     schema: Schema,
+    expecting expected: ExpectedSchema? = nil,
     connection: Connection
   ) throws(BatchError) {
     var entity: Entity
@@ -52,6 +58,7 @@ package struct IdentifierQuery: Sendable {
     } else {
       entity = try schema.entity(named: request.entity)
     }
+    if let expected { entity = try expected.limiting(entity, in: connection) }
     if let names = request.key {
       entity = try entity.identified(by: entity.declaredKey(names))
     }

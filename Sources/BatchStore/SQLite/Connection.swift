@@ -54,8 +54,8 @@ package final class Connection {
   let collector = RowCollector()
   /// Cached facts about statements, by text, for a version of the schema.
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
-  /// The version of the schema that was last found to be as a run expects; see ``ExpectedRows``.
-  var verifiedSchema: SQLValue?
+  /// The version of the schema that was last found to be as a run expects.
+  var verifiedSchema: (expected: ExpectedSchema, version: SQLValue?)?
   /// Watches the rows that statements change, while needed.
   var watch: RowWatch?
   /// Calls the closures of statements.

@@ -3,9 +3,19 @@ package import BatchIdentifiers
 
 extension Schema {
   /// Reads the entities of the main database, or only the one of a table.
-  package init(reading connection: Connection, only table: String? = nil) throws(BatchError) {
+  ///
+  /// - Parameters:
+  ///   - connection: The connection.
+  ///   - table: The table or view to read; nil for all.
+  ///   - preferred: The key of that one, if it may have several.
+  /// - Throws: Errors of SQLite.
+  package init(
+    reading connection: Connection,
+    only table: String? = nil,
+    preferring preferred: [String]? = nil
+  ) throws(BatchError) {
     var entities: [Entity] = []
-    let uniqueKeys = try UniqueKey.read(in: connection)
+    let uniqueKeys = try UniqueKey.read(of: table, in: connection)
     let tables = try connection.prepare(
       """
       SELECT name, type, wr, strict FROM pragma_table_list
@@ -28,8 +38,14 @@ extension Schema {
       let key: EntityKey? =
         switch kind {
         case .table:
-          try tableKey(name, columns, hasRowID: tables.integer(at: 2) == 0, in: connection)
-        case .view: try viewKey(name, columns, in: connection)
+          try tableKey(
+            name,
+            columns,
+            hasRowID: tables.integer(at: 2) == 0,
+            preferring: preferred,
+            in: connection
+          )
+        case .view: try viewKey(name, columns, preferring: preferred, in: connection)
         case .virtualTable: try virtualTableKey(name, columns, in: connection)
         case .query, .model: nil
         }
@@ -151,9 +167,18 @@ private func tableKey(
   _ table: String,
   _ columns: [Column],
   hasRowID: Bool,
+  preferring preferred: [String]?,
   in connection: Connection
 ) throws(BatchError) -> EntityKey? {
   let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
+  let unique =
+    declared.isEmpty || preferred != nil
+    ? try uniqueKeys(of: table, columns, in: connection) : []
+  if let key = unique.first(where: { $0.columns == preferred }),
+    declared.map(\.name) != preferred
+  {
+    return key
+  }
   if !declared.isEmpty {
     // An INTEGER PRIMARY KEY is the rowid itself unless SQLite keeps an index for it, as for
     // INTEGER PRIMARY KEY DESC: https://www.sqlite.org/lang_createtable.html#rowid.
@@ -174,12 +199,22 @@ private func tableKey(
     found.keepsText = keepsText(declared, found, of: table, in: connection)
     return found
   }
+  return unique.first
+}
+
+/// The keys that unique indexes over columns without NULLs are, the oldest first.
+private func uniqueKeys(
+  of table: String,
+  _ columns: [Column],
+  in connection: Connection
+) throws(BatchError) -> [EntityKey] {
   let indexes = try connection.prepare(
     """
     SELECT name FROM pragma_index_list(?, 'main') WHERE "unique" AND NOT partial
     ORDER BY seq DESC
     """
   )
+  var keys: [EntityKey] = []
   try indexes.bind(.text(table), at: 1)
   while try indexes.step() {
     let names = try connection.prepare(
@@ -196,10 +231,10 @@ private func tableKey(
       var key = key(found, origin: .uniqueIndex)
       key.collations = try collations(ofIndex: indexes.text(at: 0), of: table, in: connection)
       key.keepsText = keepsText(found, key, of: table, in: connection)
-      return key
+      keys.append(key)
     }
   }
-  return nil
+  return keys
 }
 
 private func keepsText(
@@ -234,13 +269,17 @@ private func collations(
   return collations
 }
 
-/// The primary keys that a view shows, or the whole row if it shows none.
+/// The primary keys that a view shows, or the whole row if it shows none: of the preferred columns,
+/// if it has all of them.
 private func viewKey(
   _ view: String,
   _ columns: [Column],
+  preferring preferred: [String]?,
   in connection: Connection
 ) throws(BatchError) -> EntityKey? {
   guard !columns.isEmpty else { return nil }
+  let old = (preferred ?? []).compactMap { name in columns.first { $0.name == name } }
+  let row = old.isEmpty || old.count < preferred?.count ?? 0 ? columns : old
   let statement: Statement
   do {
     statement = try connection.prepare("SELECT * FROM \(SQLName.quoted(view))")
@@ -261,11 +300,11 @@ private func viewKey(
     }
     // A table whose key is not or only partly shown may contribute several rows per remaining key.
     guard !base.isEmpty, indexes.count == base.count else {
-      return key(columns, origin: .wholeRow)
+      return key(row, origin: .wholeRow)
     }
     chosen += indexes
   }
-  guard !chosen.isEmpty else { return key(columns, origin: .wholeRow) }
+  guard !chosen.isEmpty else { return key(row, origin: .wholeRow) }
   return key(chosen.sorted().map { columns[$0] }, origin: .viewOrigin)
 }
 

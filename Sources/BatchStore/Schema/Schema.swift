@@ -20,14 +20,6 @@ public struct Schema: Sendable {
   /// The entities, and the unlisted tables.
   package var all: [Entity] { entities + tables }
 
-  /// The same schema without the columns that an entity has got since it had a shape.
-  package func limiting(entityNamed name: String, to shape: RowShape) -> Schema {
-    Schema(
-      entities: entities.map { SQLName.equal($0.name, name) ? $0.limited(to: shape) : $0 },
-      tables: tables
-    )
-  }
-
   /// The entity with this name.
   ///
   /// - Throws: `BatchError` of code `unknownEntity` with the nearest existing name.

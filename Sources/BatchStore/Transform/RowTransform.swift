@@ -23,8 +23,6 @@ package struct RowTransform: Sendable {
   let reach: BulkChange.Reach
   /// The handler's time limit for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
-  /// What the schema must be like.
-  private var expected: ExpectedRows?
 
   /// Makes a transform of an entity's rows, written to `written` if that is another table; the
   /// predicate must have been checked.
@@ -77,9 +75,9 @@ package struct RowTransform: Sendable {
   }
 
   /// The same transform, which fails if the schema is not as expected.
-  package func expecting(_ rows: ExpectedRows?) -> RowTransform {
+  package func expecting(_ schema: ExpectedSchema) -> RowTransform {
     var transform = self
-    transform.expected = rows
+    transform.target.expected = schema
     return transform
   }
 
@@ -126,7 +124,7 @@ package struct RowTransform: Sendable {
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> ChunkRows {
-    try expected?.verify(in: connection)
+    try target.expected?.verify(in: connection)
     let statement = try connection.prepare(readSQL(for: keys))
     try statement.bind(target.parameters)
     let selected = keys.identifierCount

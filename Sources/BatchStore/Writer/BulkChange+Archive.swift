@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 extension BulkChange {
@@ -38,7 +39,7 @@ extension BulkChange.Archive {
     enforcesForeignKeys: Bool,
     in connection: Connection
   ) throws(BatchError) {
-    if enforcesForeignKeys { try entity.requireWholeArchive(name, in: connection) }
+    if enforcesForeignKeys { try connection.requireWholeArchive(name, of: entity.table) }
     if let archive = schema.all.first(where: { SQLName.equal($0.name, name) }) {
       try self.init(archive, for: entity)
       return
@@ -127,17 +128,14 @@ extension BulkChange.Archive {
   }
 }
 
-extension Entity {
-  /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by enforced foreign
+extension Connection {
+  /// Refuses to archive rows of a table if a deleted row takes others of the table with it, or changes them, by enforced foreign
   /// keys.
   ///
   /// These would not reach the archive as they were. The same holds for rows of the archive.
   /// Triggers may do the same, but nothing predicts them.
-  fileprivate func requireWholeArchive(
-    _ archive: String,
-    in connection: Connection
-  ) throws(BatchError) {
-    let isReached = try connection.value(
+  func requireWholeArchive(_ archive: String, of table: String) throws(BatchError) {
+    let isReached = try value(
       """
       WITH RECURSIVE keys(child, parent, action) AS MATERIALIZED (
           SELECT lower(s.name), lower(f."table"), f.on_delete
@@ -154,7 +152,7 @@ extension Entity {
     guard isReached != nil else { return }
     throw BatchError(
       .invalidSQL,
-      "deleting a row of \"\(name)\" deletes or changes others of it or of the archive, by a foreign key",
+      "deleting a row of \"\(table)\" deletes or changes others of it or of the archive, by a foreign key",
       remedy:
         "copy the rows first and delete them without an archive, or let the foreign key do nothing on delete"
     )
@@ -231,8 +229,21 @@ extension Entity {
 
 extension WriterLane {
   /// Creates the archive of a change, if it has to be created.
-  package func makeArchive(of change: BulkChange) throws(BatchError) {
-    guard let creation = change.archiveCreation else { return }
+  ///
+  /// - Throws: `BatchError` of code `otherRun` if it is gone with rows that the run has deleted.
+  package func makeArchive(of change: BulkChange, isFirst: Bool) throws(BatchError) {
+    guard let creation = change.archiveCreation, case .delete(let archive?) = change.action else {
+      return
+    }
+    guard isFirst else {
+      throw BatchError(
+        .otherRun,
+        "the archive \(archive.entity.name.quotedForMessage) is gone, which has rows that the run has"
+          + " deleted",
+        at: path,
+        advice: "give it back its name and \(.repetition): it resumes; or \(.beginAnew)"
+      )
+    }
     try connection.transaction(.immediate) { () throws(BatchError) in
       try connection.execute(creation)
     }

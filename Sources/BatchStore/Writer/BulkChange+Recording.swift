@@ -63,8 +63,11 @@ extension BulkChange {
     lookCount: Int,
     in connection: Connection
   ) throws(BatchError) -> RowsAhead? {
-    try rows(keys, where: keys.condition(key: key), in: connection).map {
-      RowsAhead(RowsBefore($0, keyCount: key.columns.count), lookCount: lookCount)
+    try connection.transaction(.deferred) { () throws(BatchError) in
+      try expected?.verify(in: connection)
+      return try rows(keys, where: keys.condition(key: key), in: connection).map {
+        RowsAhead(RowsBefore($0, keyCount: key.columns.count), lookCount: lookCount)
+      }
     }
   }
 

@@ -55,6 +55,8 @@ package struct BulkChange: Sendable {
   package var abortsOnConflict = false
   /// The run whose undo records save the old rows; nil to save nothing.
   var undoRun: String?
+  /// What the schema must be like; nil for anything.
+  var expected: ExpectedSchema?
   /// Whether a worker's rows stay current until their turn unless another connection commits:
   /// changing one affects no other.
   package var isIndependent = false
@@ -83,6 +85,13 @@ package struct BulkChange: Sendable {
     case .assign(let assignments): assignments.map(\.column)
     case .delete: []
     }
+  }
+
+  /// The same change, which fails if the schema is not as expected.
+  package func expecting(_ schema: ExpectedSchema) -> BulkChange {
+    var change = self
+    change.expected = schema
+    return change
   }
 
   // MARK: The statements

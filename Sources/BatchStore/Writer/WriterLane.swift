@@ -55,8 +55,8 @@ package actor WriterLane {
   /// SQLite's database version when the ledger was last verified.
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
-  /// Watches the table that the run writes, if it is known.
-  private var expected: ExpectedRows?
+  /// What the schema must be like; nil for anything.
+  private var expected: ExpectedSchema?
   /// Records the changes of chunks for undo, if the run wants that.
   package let recorder: ChangeRecorder
   /// Chunks that wait to be written.
@@ -307,8 +307,14 @@ package actor WriterLane {
 
   // MARK: Chunks
 
-  /// Has each chunk verify that the schema is still as the run expects.
-  package func expect(_ rows: ExpectedRows?) { expected = rows }
+  /// Has each chunk verify that the schema is as the run expects, and for the change of a run, that
+  /// its archive stays as it is now.
+  package func expect(
+    _ schema: ExpectedSchema,
+    for change: BulkChange? = nil
+  ) throws(BatchError) {
+    expected = if let change { try schema.archiving(change, in: connection) } else { schema }
+  }
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///

@@ -58,7 +58,7 @@ import Testing
       try await BatchRun(.test(in: directory)).run()
     }
     #expect(error?.code == .otherRun)
-    #expect(error?.message.contains("has the key number instead of id") == true)
+    #expect(error?.message.contains("has no column id any more") == true)
     try connection.execute("ALTER TABLE numbers RENAME COLUMN number TO id")
     #expect(try await BatchRun(.test(in: directory)).run().state == .completed)
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
