@@ -28,6 +28,15 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     try unsafe withBuffer(of: span(at: position), body)
   }
 
+  /// Whether one key has these bytes.
+  package func isKey(_ bytes: [UInt8], at position: Int) -> Bool {
+    let key = span(at: position)
+    return key.count == bytes.count
+      && (unsafe withBuffer(of: key) { key in
+        unsafe bytes.withUnsafeBytes { unsafe key.elementsEqual($0) }
+      })
+  }
+
   /// The bytes of one key.
   @_lifetime(borrow self)
   @inline(__always)

@@ -123,7 +123,7 @@ public struct JobPlan: Sendable {
           schema: store.schema,
           expecting: recorded,
           connection: connection
-        )
+        ).inRowIDOrder()
       } catch {
         var error = error
         if let remedy = job.source.remedy(for: error) { error.remedy = remedy }

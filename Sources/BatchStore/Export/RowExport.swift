@@ -59,8 +59,8 @@ package struct RowExport: Sendable {
     // that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
     let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
     // The key tells the rows of a range apart.
-    let rowID = if keys.isRange { ", \(SQLName.quoted(key.columns[0]))" } else { "" }
-    let order = if keys.isRange { " ORDER BY \(SQLName.quoted(key.columns[0]))" } else { "" }
+    let rowID = if keys.isRange { ", \(keys.rowID(of: key))" } else { "" }
+    let order = if keys.isRange { " ORDER BY \(keys.rowID(of: key))" } else { "" }
     return """
       SELECT \(SQLName.list(columns))\(check)\(rowID) FROM \(entity.rowSource) \
       WHERE \(keys.condition(key: key))\(order)
@@ -127,6 +127,7 @@ package struct RowExport: Sendable {
     upTo byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> (reached: Int, identifiers: PassedOver) {
+    let keys = entity.kind == .table ? try keys.located(by: key, in: entity, connection) : keys
     let encoder = RowEncoder(format: format, columns: columns, booleans: booleans)
     let statement = try connection.prepare(sql(for: keys, of: entity))
     try statement.bind(parameters)

@@ -6,7 +6,7 @@ package struct IdentifierQuery: Sendable {
   package let key: EntityKey
   /// ` WHERE …`, or empty.
   let condition: String
-  private let order: String
+  private var order: String
   /// The order without the key, or empty.
   private let termOrder: String
   private var window: Window
@@ -135,6 +135,19 @@ package struct IdentifierQuery: Sendable {
   package var sql: String {
     "SELECT \(SQLName.list(key.columns)) FROM \(entity.rowSource)\(condition)"
       + " ORDER BY \(order)\(window.sql)"
+  }
+
+  /// The query in the order in which rows lie in their table, unless another one was asked for or
+  /// decides which rows are selected.
+  ///
+  /// Then the rows of a chunk share pages, whatever their keys are.
+  package func inRowIDOrder() -> IdentifierQuery {
+    guard let name = key.rowIDName, entity.kind == .table, termOrder.isEmpty, window.isWhole else {
+      return self
+    }
+    var query = self
+    query.order = SQLName.quoted(name)
+    return query
   }
 
   /// The query for a number of first rows.

@@ -30,10 +30,10 @@ package struct ChangeProcessor: LaneProcessor {
   package var inOrder: Bool { false }
   package var patience: Duration? { nil }
 
-  /// The keys of a chunk, and its rows if they are recorded and may be read ahead.
+  /// The keys of a chunk, and what may be read of it ahead.
   package struct Prepared: Sendable {
     let keys: ChunkKeys
-    let ahead: RowsAhead?
+    let ahead: ReadAhead?
   }
 
   package func prepare(
@@ -45,7 +45,7 @@ package struct ChangeProcessor: LaneProcessor {
       let keys = try ChunkKeys(list, positions, key: change.key)
       return isRowByRow ? keys.singly : keys
     }
-    guard change.recordsAhead else {
+    guard change.readsAhead(keys) else {
       // The rows stay in the database.
       let prepared = Prepared(keys: keys, ahead: nil)
       return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
@@ -57,7 +57,7 @@ package struct ChangeProcessor: LaneProcessor {
     return PreparedChunk(
       content: Prepared(keys: keys, ahead: ahead),
       count: positions.count,
-      byteCount: ahead?.byteCount ?? 0
+      byteCount: ahead.byteCount
     )
   }
 

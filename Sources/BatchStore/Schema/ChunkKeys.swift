@@ -10,6 +10,8 @@ package enum ChunkKeys: Sendable {
   case integers([Int64])
   /// Any other keys.
   case encoded(EncodedKeys)
+  /// Keys whose rows are found by rowid.
+  indirect case located(LocatedKeys)
 
   /// Reads the keys at some positions of a list.
   package init(
@@ -62,19 +64,26 @@ package enum ChunkKeys: Sendable {
 extension ChunkKeys {
   /// No keys, in the form of an entity's keys.
   package static func shape(of key: EntityKey) -> ChunkKeys {
-    key.isRowID ? .runs([]) : .integers([])
+    if key.rowIDName != nil { return .located(LocatedKeys(.integers([]), rowIDs: [])) }
+    return key.isRowID ? .runs([]) : .integers([])
+  }
+
+  /// The column by which a range finds rows, quoted.
+  func rowID(of key: EntityKey) -> String {
+    if case .located = self, let name = key.rowIDName { return SQLName.quoted(name) }
+    return SQLName.quoted(key.columns[0])
   }
 
   /// The condition that finds rows by keys of this form.
   ///
   /// Its parameters start with `@`, which no expression of a job may use.
-  func condition(key: EntityKey) -> String {
+  package func condition(key: EntityKey) -> String {
     switch self {
-    case .runs:
-      return "\(SQLName.quoted(key.columns[0])) BETWEEN @first AND @last"
-    case .filtered:
-      let column = SQLName.quoted(key.columns[0])
-      return "\(column) BETWEEN @first AND @last AND \(KeyFilter.functionName)(\(column))"
+    case .runs: return "\(rowID(of: key)) BETWEEN @first AND @last"
+    case .filtered: return Self.filter(rowID(of: key))
+    case .located(let located):
+      if case .filtered = located.rows { return Self.filter(rowID(of: key)) }
+      return "\(rowID(of: key)) BETWEEN @first AND @last"
     case .integers, .encoded:
       // IS is `=` that also finds NULL, which a view's key may contain; it uses indexes like `=`.
       return key.columns.enumerated()
@@ -86,10 +95,14 @@ extension ChunkKeys {
     }
   }
 
+  private static func filter(_ rowID: String) -> String {
+    "\(rowID) BETWEEN @first AND @last AND \(KeyFilter.functionName)(\(rowID))"
+  }
+
   /// Whether one execution finds several rows, which must then be ordered.
-  var isRange: Bool {
+  package var isRange: Bool {
     switch self {
-    case .runs, .filtered: true
+    case .runs, .filtered, .located: true
     case .integers, .encoded: false
     }
   }
@@ -101,6 +114,7 @@ extension ChunkKeys {
     case .filtered: 1
     case .integers(let integers): integers.count
     case .encoded(let encoded): encoded.count
+    case .located(let located): located.rows.bindingCount
     }
   }
 
@@ -111,6 +125,7 @@ extension ChunkKeys {
     case .filtered(let keys): keys.count
     case .integers(let integers): integers.count
     case .encoded(let encoded): encoded.count
+    case .located(let located): located.identifiers.identifierCount
     }
   }
 
@@ -133,6 +148,7 @@ extension ChunkKeys {
     case .filtered(let keys): return .filtered(Array(keys[range]))
     case .integers(let keys): return .integers(Array(keys[range]))
     case .encoded(let keys): return .encoded(keys.part(range))
+    case .located(let keys): return keys.selecting(range)
     }
   }
 
@@ -146,6 +162,7 @@ extension ChunkKeys {
     case .integers(let keys): return .integers(indices.map { keys[$0] })
     case .encoded(let keys):
       return .encoded(keys.selecting(indices))
+    case .located(let keys): return keys.selecting(indices)
     }
   }
 
@@ -156,6 +173,7 @@ extension ChunkKeys {
     case .runs(let runs): .integers(runs.flatMap(\.self))
     case .filtered(let keys): .integers(keys)
     case .integers, .encoded: self
+    case .located(let keys): keys.identifiers
     }
   }
 
@@ -171,6 +189,7 @@ extension ChunkKeys {
       preconditionFailure("a chunk has no key \(index)")
     case .filtered(let keys), .integers(let keys): return .integer(keys[index])
     case .encoded(let keys): return .encoded(keys[index])
+    case .located(let keys): return keys.identifiers.key(at: index)
     }
   }
 
@@ -182,11 +201,10 @@ extension ChunkKeys {
     firstValue: Int = 0,
     _ body: (RowNumbers) throws(BatchError) -> Void
   ) throws(BatchError) {
-    let names =
-      switch self {
-      case .runs, .filtered: ["@first", "@last"]
-      case .integers, .encoded: key.columns.indices.map { "@key\($0)" }
-      }
+    if case .located(let located) = self {
+      return try located.forEachBinding(of: statement, key: key, firstValue: firstValue, body)
+    }
+    let names = isRange ? ["@first", "@last"] : key.columns.indices.map { "@key\($0)" }
     let slots = names.map { statement.parameterIndex($0) ?? 0 }
     var reader = EncodedKey.ComponentReader()
     var start = 0
@@ -204,7 +222,7 @@ extension ChunkKeys {
     switch self {
     case .runs(let runs): .run(first: runs[binding].lowerBound)
     case .filtered(let keys): .keys(keys)
-    case .integers, .encoded: .single
+    case .integers, .encoded, .located: .single
     }
   }
 
@@ -216,7 +234,7 @@ extension ChunkKeys {
       RowNumbers(all, first: runs[binding].lowerBound, keys: nil, isSingle: false)
     case .filtered(let keys):
       RowNumbers(all, first: keys[0], keys: keys, isSingle: false)
-    case .integers, .encoded:
+    case .integers, .encoded, .located:
       RowNumbers(all, first: 0, keys: nil, isSingle: true)
     }
   }
@@ -225,7 +243,7 @@ extension ChunkKeys {
     switch self {
     case .runs(let runs): Int(runs[binding].upperBound - runs[binding].lowerBound) + 1
     case .filtered(let keys): keys.count
-    case .integers, .encoded: 1
+    case .integers, .encoded, .located: 1
     }
   }
 
@@ -247,6 +265,7 @@ extension ChunkKeys {
       try statement.bind(integers[binding], at: slots[0])
     case .encoded(let encoded):
       try statement.bind(encoded, binding, slots: slots, with: &reader)
+    case .located: preconditionFailure("located keys bind their rowids")
     }
   }
 }
@@ -254,21 +273,34 @@ extension ChunkKeys {
 /// Maps the rows that a statement finds to identifiers of a chunk.
 package struct RowNumbers {
   /// The numbers of all identifiers that the statement should find.
-  let all: Range<Int>
+  private(set) var all: Range<Int>
   private let first: Int64
   private let keys: [Int64]?
   private var cursor = 0
   private let isSingle: Bool
+  /// The place of the first row among all rows of the chunk.
+  private let start: Int
+  /// The number of the identifier of each row of the chunk; nil if it is its place.
+  private var numbers: [Int]?
 
   init(_ all: Range<Int>, first: Int64, keys: [Int64]?, isSingle: Bool) {
     self.all = all
     self.first = first
     self.keys = keys
     self.isSingle = isSingle
+    start = all.lowerBound
+  }
+
+  /// The same rows, of identifiers with other numbers.
+  func numbered(by numbers: [Int]?, in all: Range<Int>) -> RowNumbers {
+    var rows = self
+    rows.numbers = numbers
+    rows.all = all
+    return rows
   }
 
   /// The number of the next row, whose rowid ascends; nil if it cannot be one of them.
-  mutating func next(_ rowID: Int64) -> Int? {
+  package mutating func next(_ rowID: Int64) -> Int? {
     if isSingle {
       cursor += 1
       return cursor == 1 ? all.lowerBound : nil
@@ -277,10 +309,15 @@ package struct RowNumbers {
       let place = Int(rowID - first)
       guard place >= cursor else { return nil }
       cursor = place + 1
-      return all.lowerBound + place
+      return number(of: start + place)
     }
     while cursor < keys.count, keys[cursor] < rowID { cursor += 1 }
-    return cursor < keys.count && keys[cursor] == rowID ? cursor : nil
+    return cursor < keys.count && keys[cursor] == rowID ? number(of: cursor) : nil
+  }
+
+  private func number(of place: Int) -> Int? {
+    guard let numbers else { return place }
+    return numbers.indices.contains(place) ? numbers[place] : nil
   }
 
   /// The numbers of the identifiers whose rows are not among some that ascend.

@@ -138,6 +138,8 @@ public struct EntityKey: Sendable, Hashable {
   /// Whether a text is used as the key unchanged: the key is one column that stores text unchanged
   /// and compares byte by byte.
   package internal(set) var keepsText = false
+  /// A name of the rowid in a table whose key it is not; nil if it has none.
+  package internal(set) var rowIDName: String?
 
   /// Whether a range can select consecutive keys.
   package var isRowID: Bool { origin == .rowID }

@@ -173,7 +173,7 @@ private func tableKey(
   let declared = columns.filter { $0.keyPosition > 0 }.sorted { $0.keyPosition < $1.keyPosition }
   let unique =
     declared.isEmpty || preferred != nil
-    ? try uniqueKeys(of: table, columns, in: connection) : []
+    ? try uniqueKeys(of: table, columns, hasRowID: hasRowID, in: connection) : []
   if let key = unique.first(where: { $0.columns == preferred }),
     declared.map(\.name) != preferred
   {
@@ -197,6 +197,7 @@ private func tableKey(
       found.collations = try collations(ofIndex: index, of: table, in: connection)
     }
     found.keepsText = keepsText(declared, found, of: table, in: connection)
+    if hasRowID { found.rowIDName = RowIDName.free(beside: columns) }
     return found
   }
   return unique.first
@@ -206,6 +207,7 @@ private func tableKey(
 private func uniqueKeys(
   of table: String,
   _ columns: [Column],
+  hasRowID: Bool,
   in connection: Connection
 ) throws(BatchError) -> [EntityKey] {
   let indexes = try connection.prepare(
@@ -231,10 +233,21 @@ private func uniqueKeys(
       var key = key(found, origin: .uniqueIndex)
       key.collations = try collations(ofIndex: indexes.text(at: 0), of: table, in: connection)
       key.keepsText = keepsText(found, key, of: table, in: connection)
+      if hasRowID { key.rowIDName = RowIDName.free(beside: columns) }
       keys.append(key)
     }
   }
   return keys
+}
+
+/// The names of a table's rowid; a column of the same name hides one.
+enum RowIDName {
+  static let all = ["rowid", "_rowid_", "oid"]
+
+  /// One that no column has.
+  fileprivate static func free(beside columns: [Column]) -> String? {
+    all.first { name in !columns.contains { SQLName.equal($0.name, name) } }
+  }
 }
 
 private func keepsText(

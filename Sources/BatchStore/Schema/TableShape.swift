@@ -62,6 +62,11 @@ struct ExpectedTable: Hashable, Sendable {
       return "has other columns around \(moved): another column may have got its name"
     }
     let new = now.columns.filter { shape.place(of: $0.name) == nil }
+    if shape.kind == Entity.Kind.table.rawValue,
+      let hiding = new.first(where: { RowIDName.all.contains(SQLName.folded($0.name)) })
+    {
+      return "now has a column \(hiding.name), which hides the rowids of its rows"
+    }
     guard isWhole, !new.isEmpty else { return nil }
     return "has got \(new.map(\.name).joined(separator: ", ")), whose values would be deleted"
       + " without a copy"

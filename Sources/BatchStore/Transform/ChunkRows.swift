@@ -11,7 +11,7 @@ package struct ChunkRows: Sendable {
   package internal(set) var numbers: [Int] = []
   /// The numbers of identifiers whose rows no longer satisfy `where`, ascending.
   var notMatching: [Int] = []
-  /// The rowids of the rows, if those are the keys.
+  /// The rowids of the rows, if those are the keys or find the rows.
   var rowIDs: [Int64] = []
   /// The keys of the chunk.
   var keys: ChunkKeys
@@ -60,7 +60,7 @@ package struct ChunkRows: Sendable {
 
   /// The key of a row.
   package func key(of row: Int) -> PrimaryKey {
-    rowIDs.isEmpty ? keys.key(at: numbers[row]) : .integer(rowIDs[row])
+    keys.isRange ? .integer(rowIDs[row]) : keys.key(at: numbers[row])
   }
 
   /// The position of a row's identifier in the list.
@@ -71,8 +71,10 @@ package struct ChunkRows: Sendable {
 
   /// The keys of some of the rows.
   func keys(ofRows rows: [Int]) -> ChunkKeys {
-    keys.isRange
-      ? .rowIDs(rows.map { rowIDs[$0] }) : keys.selecting(rows.map { numbers[$0] })
+    let rowIDs = self.rowIDs.isEmpty ? nil : rows.map { self.rowIDs[$0] }
+    if let rowIDs, keys.isRange { return .rowIDs(rowIDs) }
+    let keys = keys.selecting(rows.map { numbers[$0] })
+    return rowIDs.map { .located(LocatedKeys(keys, rowIDs: $0)) } ?? keys
   }
 
   /// The first rows, as a chunk that ends before the next one.
@@ -124,7 +126,7 @@ package struct ChunkRows: Sendable {
 
   /// Whether the same rows of the chunk have the same values.
   func isSame(as other: ChunkRows) -> Bool {
-    numbers == other.numbers && values == other.values
+    numbers == other.numbers && rowIDs == other.rowIDs && values == other.values
   }
 }
 

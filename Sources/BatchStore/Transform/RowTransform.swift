@@ -91,7 +91,7 @@ package struct RowTransform: Sendable {
     var columns = reads.map(SQLName.quoted)
     // As in an export: a column tells rows that no longer satisfy `where` from rows that are gone.
     if let predicate { columns.append("\(predicate.sql) IS TRUE") }
-    if keys.isRange { columns.append(SQLName.quoted(target.key.columns[0])) }
+    if keys.isRange { columns.append(keys.rowID(of: target.key)) }
     // In key order.
     let order = keys.isRange ? " NOT INDEXED" : ""
     return """
@@ -125,13 +125,17 @@ package struct RowTransform: Sendable {
     in connection: Connection
   ) throws(BatchError) -> ChunkRows {
     try target.expected?.verify(in: connection)
+    let identifiers = keys
+    let isTable = source.table == target.entity.table
+    let keys =
+      isTable ? try identifiers.located(by: target.key, in: target.entity, connection) : identifiers
     let statement = try connection.prepare(readSQL(for: keys))
     try statement.bind(target.parameters)
     let selected = keys.identifierCount
     let isChecked = predicate != nil
     let keyColumn = reads.count + (isChecked ? 1 : 0)
     var values = ValueBlock(columns: keyColumn + (keys.isRange ? 1 : 0), capacity: selected)
-    var rows = ChunkRows(columns: reads, keys: keys, at: first)
+    var rows = ChunkRows(columns: reads, keys: identifiers, at: first)
     var reached = selected
     rows.numbers.reserveCapacity(selected)
     if keys.isRange { rows.rowIDs.reserveCapacity(selected) }
@@ -166,7 +170,7 @@ package struct RowTransform: Sendable {
     values.keepColumns(reads.count)
     let isWhole = matching.count == values.count && reached == selected
     rows.values = isWhole ? values : values.selecting(matching)
-    if reached < selected { rows.keys = keys.part(0..<reached) }
+    if reached < selected { rows.keys = identifiers.part(0..<reached) }
     guard rows.count + rows.notMatching.count <= reached else {
       throw BatchError.ambiguousKey(of: target.entity, target.key)
     }

@@ -36,7 +36,7 @@ package struct TransformedChunk: Sendable {
     }
     self.passedOver = passedOver
     let isWhole = changed.count == rows.keys.identifierCount
-    keys = isWhole ? rows.keys : rows.keys(ofRows: changed)
+    keys = isWhole && rows.keys.isRange ? rows.keys : rows.keys(ofRows: changed)
     numbers = isWhole ? rows.numbers : changed.map { rows.numbers[$0] }
     values = isWhole ? changes.values : changes.values.selecting(changed)
   }

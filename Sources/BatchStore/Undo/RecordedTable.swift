@@ -55,7 +55,7 @@ struct RecordedTable: Equatable {
     } else if hasKeyIndex == nil, primary.count == 1 {
       key = [primary[0].name]
     } else {
-      let rowID = ["rowid", "_rowid_", "oid"].first { rowID in
+      let rowID = RowIDName.all.first { rowID in
         !all.contains { SQLName.equal($0, rowID) }
       }
       guard let rowID else { return nil }

@@ -42,17 +42,22 @@ struct RowsBefore: Sendable {
   }
 }
 
-/// Rows that a worker has read and packed while the lane wrote other chunks.
-package struct RowsAhead: Sendable {
-  let rows: RowsBefore
-  /// The lane's ``WriterLane/lookCount`` before they were read.
+/// What a worker has found out about a chunk while the lane wrote others; it holds until another
+/// connection commits.
+package struct ReadAhead: Sendable {
+  /// The keys, with their rows' places.
+  let keys: ChunkKeys
+  /// The rows, packed, if they are to be recorded.
+  let rows: RowsBefore?
+  /// The lane's ``WriterLane/lookCount`` before the first read.
   let lookCount: Int
 
-  init(_ rows: RowsBefore, lookCount: Int) {
-    self.rows = rows.packing
+  init(_ keys: ChunkKeys, _ rows: RowsBefore?, lookCount: Int) {
+    self.keys = keys
+    self.rows = rows?.packing
     self.lookCount = lookCount
   }
 
   /// The bytes of values waiting for the lane.
-  var byteCount: Int { rows.keys.byteCount + rows.values.byteCount }
+  var byteCount: Int { rows.map { $0.keys.byteCount + $0.values.byteCount } ?? 0 }
 }

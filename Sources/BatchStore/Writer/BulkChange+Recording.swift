@@ -48,7 +48,12 @@ extension BulkChange {
     }
   }
 
-  /// The rows of a chunk, read by a worker before the chunk's turn.
+  /// Whether a worker finds out something about a chunk before its turn.
+  func readsAhead(_ keys: ChunkKeys) -> Bool {
+    recordsAhead || isIndependent && keys.canBeLocated(by: key)
+  }
+
+  /// The places of a chunk's rows, and the rows to record, read by a worker before the chunk's turn.
   ///
   /// They include those that the change will leave alone, since it is not yet known which.
   ///
@@ -56,18 +61,20 @@ extension BulkChange {
   ///   - keys: The keys of the chunk.
   ///   - lookCount: The lane's earlier ``WriterLane/lookCount``.
   ///   - connection: The worker's connection.
-  /// - Returns: Nil if they are too large to hold at once.
+  /// - Returns: Without rows if they are too large to hold at once.
   /// - Throws: Errors of SQLite.
   func readAhead(
     _ keys: ChunkKeys,
     lookCount: Int,
     in connection: Connection
-  ) throws(BatchError) -> RowsAhead? {
+  ) throws(BatchError) -> ReadAhead {
     try connection.transaction(.deferred) { () throws(BatchError) in
       try expected?.verify(in: connection)
-      return try rows(keys, where: keys.condition(key: key), in: connection).map {
-        RowsAhead(RowsBefore($0, keyCount: key.columns.count), lookCount: lookCount)
-      }
+      let keys = try keys.located(by: key, in: entity, connection)
+      guard recordsAhead else { return ReadAhead(keys, nil, lookCount: lookCount) }
+      let found = try rows(keys, where: keys.condition(key: key), in: connection)
+      let rows = found.map { RowsBefore($0, keyCount: key.columns.count) }
+      return ReadAhead(keys, rows, lookCount: lookCount)
     }
   }
 

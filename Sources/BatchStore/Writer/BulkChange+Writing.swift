@@ -2,6 +2,13 @@ import BatchEngine
 import BatchIdentifiers
 
 extension BulkChange {
+  /// The keys with their rows' places, unless rows change one by one, inside the caller's
+  /// transaction.
+  func located(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> ChunkKeys {
+    guard isIndependent else { return keys }
+    return try keys.located(by: key, in: entity, connection)
+  }
+
   /// Changes all rows of one chunk, inside the caller's transaction; the first failure ends it.
   ///
   /// - Parameters:
@@ -199,7 +206,7 @@ extension BulkChange {
   ) throws(BatchError) -> PassedOver {
     let numbers = Array(missed.ranges.joined())
     let keys = keys.selecting(numbers)
-    let rowID = keys.isRange ? SQLName.quoted(key.columns[0]) : "NULL"
+    let rowID = keys.isRange ? keys.rowID(of: key) : "NULL"
     let conditions = isUnchanged.map { matchConditions + [$0.sql] }
     let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
     // In key order.

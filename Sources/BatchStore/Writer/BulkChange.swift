@@ -126,7 +126,7 @@ package struct BulkChange: Sendable {
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
     case .assign(let assignments):
       // A conversion may read another table whose columns have the same names.
-      let rowID = keys.isRange ? "\(table).\(SQLName.quoted(key.columns[0]))" : "NULL"
+      let rowID = keys.isRange ? "\(table).\(keys.rowID(of: key))" : "NULL"
       let values = assignments.map { assignment in
         let kept = SQLName.quoted(assignment.conversion?.source ?? assignment.column)
         let current = assignment.isPartial ? ", \(table).\(kept)" : ""

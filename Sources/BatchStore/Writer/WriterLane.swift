@@ -323,7 +323,7 @@ package actor WriterLane {
   /// - Parameters:
   ///   - change: The change.
   ///   - keys: The keys of the chunk.
-  ///   - ahead: Rows that a worker has read, used if no other connection has committed since.
+  ///   - ahead: What a worker has read, used if no other connection has committed since.
   ///   - positions: The positions of the chunk.
   ///   - onFailure: What happens when identifiers of the run fail.
   /// - Returns: The result of the chunk.
@@ -332,18 +332,19 @@ package actor WriterLane {
   package func commitChange(
     _ change: BulkChange,
     to keys: ChunkKeys,
-    readAhead ahead: RowsAhead? = nil,
+    readAhead ahead: ReadAhead? = nil,
     at positions: Range<Int>,
     onFailure: FailurePolicy = .failChunk
   ) async throws(BatchError) -> Commit {
     try await commitInTurn(positions, onFailure: onFailure) { [self] onFailure throws(BatchError) in
-      let before = try ahead.flatMap { ahead throws(BatchError) in
-        try noteForeignCommits(since: ahead.lookCount) ? nil : ahead.rows
+      let current = try ahead.flatMap { ahead throws(BatchError) in
+        try noteForeignCommits(since: ahead.lookCount) ? nil : ahead
       }
+      let keys = if let current { current.keys } else { try change.located(keys, in: connection) }
       return try change.write(
         to: keys,
         at: positions.lowerBound,
-        before: before,
+        before: current?.rows,
         onFailure: onFailure,
         in: connection
       )
