@@ -1,6 +1,8 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 import BatchStore
+import SystemPackage
 
 /// Shows a run: a live line on a terminal, plain lines elsewhere, JSON with `--json`.
 struct ProgressPrinter: Sendable {
@@ -151,7 +153,13 @@ struct ProgressPrinter: Sendable {
       Terminal.complain(failure)
       // The remedies of these errors say how to continue.
       if ![.storeChanged, .otherRun, .diskFull].contains(failure.code) {
-        Terminal.say("the same command\(isFresh ? " without --fresh" : "") resumes the run")
+        let path = summary.checkpoint
+        let isBegun = path.isEmpty || FileSystem.status(of: FilePath(path)) != nil
+        Terminal.say(
+          isBegun
+            ? "the same command\(isFresh ? " without --fresh" : "") resumes the run"
+            : "the run has not begun; the same command begins it"
+        )
       }
     }
     try written.get()

@@ -1,9 +1,9 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// The delay before a chunk is retried: doubles up to a maximum, less a random part, so that chunks
 /// waiting for the same lock do not all return at once.
 package struct Backoff {
-  /// How often a chunk is retried.
+  /// How often a chunk, or a step without chunks, is retried.
   package let limit: Int
   private let first: Duration
   private let maximum: Duration
@@ -24,5 +24,31 @@ package struct Backoff {
     var bound = min(first, maximum)
     for _ in 1..<attempt where bound < maximum { bound = min(bound * 2, maximum) }
     return bound * Double.random(in: 0.5...1, using: &generator)
+  }
+
+  /// Does a step, and after a delay again if that may succeed, as often as the policy says.
+  ///
+  /// - Parameters:
+  ///   - step: The step; it leaves nothing half done when it throws.
+  ///   - wait: Waits before a retry, of which it gets the number and the reason; ends the retries if
+  ///     it throws.
+  /// - Returns: The result of the step.
+  /// - Throws: The last error of the step, or that of the wait.
+  package func repeating<Result>(
+    _ step: () async throws(BatchError) -> Result,
+    wait: (_ delay: Duration, _ attempt: Int, _ reason: BatchError) async throws(BatchError) ->
+      Void = { delay, _, _ in try? await Task.sleep(for: delay) }
+  ) async throws(BatchError) -> Result {
+    var generator = SystemRandomNumberGenerator()
+    var attempt = 0
+    while true {
+      do throws(BatchError) {
+        return try await step()
+      } catch {
+        attempt += 1
+        guard error.isTransient, attempt <= limit else { throw error }
+        try await wait(delay(before: attempt, using: &generator), attempt, error)
+      }
+    }
   }
 }

@@ -31,7 +31,9 @@ extension BatchRun {
       }
       #endif
       return try await acknowledging(onEvent) { lock throws(BatchError) in
-        try await performRetry(lock, onEvent, answer)
+        try await beginning(onEvent) { () throws(BatchError) in
+          try await performRetry(lock, onEvent, answer)
+        }
       }
     }
   }

@@ -189,7 +189,31 @@ public final class BatchRun: Sendable {
       if let server = job.sharedServer { return try await share(server, onEvent, answer) }
       #endif
       return try await acknowledging(onEvent) { lock throws(BatchError) in
-        try await perform(lock, onEvent, answer)
+        try await beginning(onEvent) { () throws(BatchError) in
+          try await perform(lock, onEvent, answer)
+        }
+      }
+    }
+  }
+
+  /// Begins a run, and tries again while others lock the database, as often as the job retries a
+  /// chunk.
+  ///
+  /// If `body` throws, it has changed nothing that it would miss the next time.
+  func beginning(
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ body: () async throws(BatchError) -> Ended
+  ) async throws(BatchError) -> Ended {
+    let backoff = Backoff(job.retry)
+    return try await backoff.repeating(body) { delay, attempt, reason throws(BatchError) in
+      onEvent(
+        .message(
+          "\(reason.message); the run tries again to begin (\(attempt.grouped) of \(backoff.limit.grouped))"
+        )
+      )
+      let sleep = Task { try? await Task.sleep(for: delay) }
+      _ = try await interruptible(at: job.database.path.string, by: { sleep.cancel() }) {
+        await sleep.value
       }
     }
   }
@@ -283,6 +307,7 @@ public final class BatchRun: Sendable {
 
     // From here on, files and tables are written, and errors are failures of the run.
     var lane: WriterLane?
+    var isEntered = false
     let checkpoint: Checkpoint
     do {
       if findings.replacedFile != nil { try findings.checkpoint?.takeUp() }
@@ -309,8 +334,11 @@ public final class BatchRun: Sendable {
           keeping: job.checkpoint.list == .store
             ? (list, try Checkpoint.encode(metadata)) : nil
         )
+        isEntered = true
         // The checkpoint must not survive a power failure that the store's identity does not.
-        _ = try await lane.makeDurable()
+        _ = try await Backoff(job.retry).repeating { () throws(BatchError) in
+          try await lane.makeDurable()
+        }
       }
       // Only once the new run is certain to begin: a refused run leaves the old one unchanged.
       if let file = findings.replacedFile {
@@ -328,8 +356,14 @@ public final class BatchRun: Sendable {
         )
         : Checkpoint(unkept: list, metadata: metadata)
     } catch {
-      // The store refused the run before it wrote anything.
-      if error.code == .alreadyRunning || error.code == .unfinishedRun { throw error }
+      // The store refused the run before it wrote anything, or was locked.
+      if error.code == .alreadyRunning || error.code == .unfinishedRun
+        || error.isTransient && !isEntered
+      {
+        try? plan.stop()
+        await plan.close()
+        throw error
+      }
       var summary = RunSummary(
         metadata,
         RunProgress(),

@@ -153,11 +153,13 @@ extension JobPlan: StoreRunPlan {
     switch work {
     case .change(var change, let isRowByRow):
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
-      try await execution.lane?.makeArchive(
-        of: change,
-        isFirst: execution.session.done.outcomes.succeeded == 0
-      )
-      try await execution.lane?.expect(expected, for: change)
+      try await Backoff(job.retry).repeating { [change] () throws(BatchError) in
+        try await execution.lane?.makeArchive(
+          of: change,
+          isFirst: execution.session.done.outcomes.succeeded == 0
+        )
+        try await execution.lane?.expect(expected, for: change)
+      }
       return try await execution.loop(
         in: store,
         ChangeProcessor(
@@ -188,11 +190,13 @@ extension JobPlan: StoreRunPlan {
       let session = execution.session
       let list = execution.list
       if action.columns == nil { tellNewColumns(execution) }
-      let export = try await store.connection(label: "batch.plan").perform {
-        [expected] connection throws(BatchError) in
-        try expected.verify(in: connection)
-        let probed = 0..<min(RowExport.probedRows, list.count)
-        return try export.suited(to: ChunkKeys(list, probed, key: query.key), in: connection)
+      let export = try await Backoff(job.retry).repeating { () throws(BatchError) in
+        try await store.connection(label: "batch.plan").perform {
+          [expected] connection throws(BatchError) in
+          try expected.verify(in: connection)
+          let probed = 0..<min(RowExport.probedRows, list.count)
+          return try export.suited(to: ChunkKeys(list, probed, key: query.key), in: connection)
+        }
       }
       let file = try session.openOutput(
         header: export.header,

@@ -97,7 +97,10 @@ struct RunExecution {
     }
     try plan.stop()
     switch ending {
-    case .completed where session.isComplete: try await complete(processor)
+    case .completed where session.isComplete:
+      try await Backoff(job.retry).repeating { () throws(BatchError) in
+        try await session.complete(with: processor)
+      }
     case .completed: try await session.stop(with: processor)
     case .stopped: try await session.stop(with: processor, because: loop.stopReason)
     case .failed:
@@ -142,22 +145,6 @@ struct RunExecution {
       // Progress shows that the run is alive, however long a chunk or a hold takes.
       if session.shouldTell(every: max(run.options.progressInterval, .seconds(1))) {
         onEvent(.progress(session.summary()))
-      }
-    }
-  }
-
-  /// Records that the run is complete, even if others lock the database for a while.
-  private func complete(_ processor: some ChunkProcessor) async throws(BatchError) {
-    let backoff = Backoff(job.retry)
-    var generator = SystemRandomNumberGenerator()
-    var attempt = 0
-    while true {
-      do {
-        return try await session.complete(with: processor)
-      } catch {
-        attempt += 1
-        guard error.isTransient, attempt <= backoff.limit else { throw error }
-        try? await Task.sleep(for: backoff.delay(before: attempt, using: &generator))
       }
     }
   }

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 import CSQLite
 
@@ -48,8 +49,19 @@ final class WriteAheadLog {
 extension Connection {
   /// Switches the database to write-ahead logging; false if that is impossible (a network file
   /// system).
+  ///
+  /// Waits as long as a statement for another connection's lock. SQLite itself does not: the switch
+  /// upgrades a lock for reading, and of two that did so, both could wait forever.
   package func useWriteAheadLog() throws(BatchError) -> Bool {
-    try value("PRAGMA journal_mode = wal") == .text("wal")
+    let end = ContinuousClock.now + busyTimeout
+    while true {
+      do throws(BatchError) {
+        return try value("PRAGMA journal_mode = wal") == .text("wal")
+      } catch {
+        guard error.code == .busy, .now < end else { throw error }
+        usleep(10_000)
+      }
+    }
   }
 
   /// The database's journal mode, for example `wal` or `delete`.
