@@ -56,6 +56,8 @@ package final class Connection {
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
   /// The version of the schema that was last found to be as a run expects.
   var verifiedSchema: (expected: ExpectedSchema, version: SQLValue?)?
+  /// Reads during checkpoints; nil until one needs it.
+  var logReader: Connection?
   /// Watches the rows that statements change, while needed.
   var watch: RowWatch?
   /// Calls the closures of statements.
@@ -158,6 +160,7 @@ package final class Connection {
     isClosed = true
     interrupter.close()
     statements.removeAll()
+    logReader?.close()
     unsafe sqlite3_close_v2(database)
     if removesEmptyLog { Self.removeEmptyLog(ofDatabase: path) }
   }
@@ -311,9 +314,6 @@ package final class Connection {
       throw error
     }
   }
-
-  /// Sets how long statements wait for another connection's lock.
-  func setBusyTimeout(_ timeout: Duration) { lockWait.setLimit(timeout) }
 
   /// Disables triggers on this connection.
   func disableTriggers() throws(BatchError) {

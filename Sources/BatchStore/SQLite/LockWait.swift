@@ -17,6 +17,8 @@ import Darwin
 package final class LockWait: Sendable {
   private struct State {
     var limit = Duration.zero
+    /// What a wait interrupts that ends without the lock.
+    var interrupted: Interrupter?
     /// When the last wait began, and when it was last found to go on.
     var start = ContinuousClock.now
     var last = ContinuousClock.now
@@ -32,8 +34,13 @@ package final class LockWait: Sendable {
     self.path = path
   }
 
-  /// How long a statement waits.
-  func setLimit(_ limit: Duration) { state.withLock { $0.limit = limit } }
+  /// Sets how long a statement waits, and what to interrupt if that is in vain.
+  func setLimit(_ limit: Duration, interrupting interrupted: Interrupter? = nil) {
+    state.withLock { state in
+      state.limit = limit
+      state.interrupted = interrupted
+    }
+  }
 
   /// Makes a connection, which must not outlive this object, wait in this way.
   func register(in database: OpaquePointer) {
@@ -56,7 +63,10 @@ package final class LockWait: Sendable {
       if tries == 0 { state.start = state.last }
       return state.limit - state.start.duration(to: state.last)
     }
-    guard left > .zero, !RunStop.isOver() else { return false }
+    guard left > .zero, !RunStop.isOver() else {
+      state.withLock { $0.interrupted }?.interrupt()
+      return false
+    }
     let pause = Duration.milliseconds(Self.pauses[min(tries, Self.pauses.count - 1)])
     usleep(UInt32(min(pause, left) / .microseconds(1)))
     return true

@@ -93,7 +93,7 @@ extension Connection {
   /// - Returns: Whether every frame was moved, so that the next commit restarts the log.
   @discardableResult
   package func checkpoint() throws(BatchError) -> Bool {
-    try checkpoint(SQLITE_CHECKPOINT_PASSIVE)
+    try passiveCheckpoint()
   }
 
   /// Moves the pages of the write-ahead log to the database, where another program decides when the
@@ -102,7 +102,7 @@ extension Connection {
   /// - Returns: Whether every frame was moved.
   @discardableResult
   package func copyLog() throws(BatchError) -> Bool {
-    try checkpoint(SQLITE_CHECKPOINT_PASSIVE, startsAnew: false)
+    try passiveCheckpoint(startsAnew: false)
   }
 
   /// Moves the rest of the write-ahead log to the database, so that the next commit of any
@@ -113,9 +113,7 @@ extension Connection {
   /// - Returns: Whether the log will restart.
   @discardableResult
   package func restartLog() throws(BatchError) -> Bool {
-    setBusyTimeout(.milliseconds(5))
-    defer { setBusyTimeout(busyTimeout) }
-    return try checkpoint(SQLITE_CHECKPOINT_RESTART)
+    try checkpoint(SQLITE_CHECKPOINT_RESTART, patience: .milliseconds(5))
   }
 
   /// Moves all pages of the write-ahead log to the database and truncates the log.
@@ -125,17 +123,47 @@ extension Connection {
   ///
   /// - Returns: Whether the log is empty.
   package func emptyLog(patience: Duration) throws(BatchError) -> Bool {
-    setBusyTimeout(patience)
-    defer { setBusyTimeout(busyTimeout) }
-    return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE)
+    // Copies what it can even if there is no moment without others.
+    try checkpoint()
+    return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE, patience: patience)
   }
 
+  /// Copies the log while another connection of this process reads, where SQLite needs that.
+  ///
+  /// An affected SQLite believes what it has read of a log that is wholly copied, even if another
+  /// connection restarts the log at that moment: it then counts frames of the new log as copied, which
+  /// loses them. With a reader, this cannot be. One that uses the log keeps it from being restarted;
+  /// one that needs only the database, since all is copied, keeps checkpoints from copying.
+  private func passiveCheckpoint(startsAnew: Bool = true) throws(BatchError) -> Bool {
+    guard SQLiteVersion.linked.hasResetFault,
+      try value("PRAGMA journal_mode") == .text("wal")
+    else { return try checkpoint(SQLITE_CHECKPOINT_PASSIVE, startsAnew: startsAnew) }
+    let options = Options(busyTimeout: busyTimeout, cacheSizeKiB: 64)
+    let reader =
+      if let logReader { logReader } else { try Connection(path: path, options: options) }
+    logReader = reader
+    return try reader.transaction(.deferred) { () throws(BatchError) in
+      // The transaction begins with the first read.
+      _ = try reader.value("PRAGMA schema_version")
+      return try checkpoint(SQLITE_CHECKPOINT_PASSIVE, startsAnew: startsAnew)
+    }
+  }
+
+  /// Moves pages of the log, as a kind of checkpoint does, and waits for others as long as its
+  /// patience lasts; `startsAnew` says whether the next commit restarts a log that is wholly copied.
   private func checkpoint(
     _ mode: Int32,
+    patience: Duration = .zero,
     startsAnew: Bool = true
   ) throws(BatchError) -> Bool {
     var inLog: Int32 = 0
     var moved: Int32 = 0
+    if mode != SQLITE_CHECKPOINT_PASSIVE {
+      // It would go on without the lock of the writer as if it were passive, and without the reader
+      // that an affected SQLite needs.
+      lockWait.setLimit(patience, interrupting: interrupter)
+    }
+    defer { lockWait.setLimit(busyTimeout) }
     let status = unsafe sqlite3_wal_checkpoint_v2(database, nil, mode, &inLog, &moved)
     switch ResultCode(rawValue: status) {
     case .SQLITE_OK:
@@ -147,6 +175,7 @@ extension Connection {
       }
       return complete
     case .SQLITE_BUSY: return false
+    case .SQLITE_INTERRUPT where mode != SQLITE_CHECKPOINT_PASSIVE: return false
     default: throw error(status, "checkpoint", sql: nil)
     }
   }
