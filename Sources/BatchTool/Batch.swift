@@ -41,8 +41,8 @@ struct Batch: AsyncParsableCommand {
       UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self, HistoryCommand.self, ReportCommand.self,
-      IdsCommand.self, InspectCommand.self, SchemaCommand.self, GenerateCommand.self,
-      CleanupCommand.self,
+      IdsCommand.self, InspectCommand.self, DoctorCommand.self, SchemaCommand.self,
+      GenerateCommand.self, CleanupCommand.self,
     ]
   )
 
@@ -88,7 +88,8 @@ extension Batch {
     "retry": "retry-failed", "check": "validate", "lint": "validate",
     "preview": "plan", "rehearsal": "rehearse", "simulate": "rehearse", "test": "rehearse",
     "list": "ids", "show": "status", "rollback": "undo", "revert": "undo",
-    "tables": "schema", "clean": "cleanup", "create": "new", "init": "new", "doc": "explain",
+    "tables": "schema", "diagnose": "doctor", "examine": "doctor", "clean": "cleanup",
+    "create": "new", "init": "new", "doc": "explain",
   ]
 
   /// What is wrong with a command line that names no command, or another program's option.

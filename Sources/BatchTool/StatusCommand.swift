@@ -149,6 +149,7 @@ struct StatusCommand: AsyncParsableCommand {
     if let undo = status.undo { facts.append(("undone", undo.words(ofRows: nil))) }
     if let process = status.process { facts.append(("process", "\(process)")) }
     facts.append((command, status.next.words))
+    facts += status.warnings.map { ("warning", $0) }
     // Lines drawn in place are cut to the width and must have no colours.
     let isDrawn = watch && Terminal.canRedraw
     let lines = SummaryText.lines(
@@ -165,7 +166,7 @@ struct StatusCommand: AsyncParsableCommand {
 private struct StatusLine: Encodable {
   let status: RunStatus
 
-  private enum CodingKeys: CodingKey { case next, nextWords, undoneBy }
+  private enum CodingKeys: CodingKey { case next, nextWords, undoneBy, warnings }
 
   func encode(to encoder: any Encoder) throws {
     try status.summary.encode(to: encoder)
@@ -173,5 +174,6 @@ private struct StatusLine: Encodable {
     try container.encode(status.undo?.run, forKey: .undoneBy)
     try container.encode(status.next.name, forKey: .next)
     try container.encode(status.next.words, forKey: .nextWords)
+    try container.encode(status.warnings, forKey: .warnings)
   }
 }

@@ -97,7 +97,8 @@ import Testing
       "ids job.json", "ids job.json --count", "ids job.json --format json",
       "ids union all.ids", "ids split 2 all.ids --output part.ids",
       "ids from keys.txt --database test.db --entity numbers", "inspect job.batch",
-      "inspect all.ids --json", "schema test.db", "schema test.db --json", "cleanup job.json",
+      "inspect all.ids --json", "doctor test.db", "doctor test.db --json", "schema test.db",
+      "schema test.db --json", "cleanup job.json",
     ]
   )
   func `results that cannot be written are an error`(command: String) throws {

@@ -2,14 +2,18 @@
 import BatchIdentifiers
 import SystemPackage
 
-/// The content of a file in `/proc`, up to 4 KiB; nil if there is no such file.
-package func kernelText(at path: String) -> String? {
+/// The content of a file in `/proc`, up to some bytes; nil if there is no such file.
+package func kernelText(at path: String, upTo limit: Int = 4096) -> String? {
   guard let file = try? FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec) else {
     return nil
   }
   defer { try? file.close() }
-  // Such files report no size.
-  guard let bytes = try? file.read(atMost: 4096), !bytes.isEmpty else { return nil }
+  // Such files report no size, and give a page at a time.
+  var bytes: [UInt8] = []
+  while bytes.count < limit, let more = try? file.read(atMost: 4096), !more.isEmpty {
+    bytes += more
+  }
+  guard !bytes.isEmpty else { return nil }
   let text = String(decoding: bytes, as: UTF8.self)
   return text.hasSuffix("\n") ? String(text.dropLast()) : text
 }

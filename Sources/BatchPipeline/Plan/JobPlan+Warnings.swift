@@ -41,6 +41,7 @@ extension JobPlan {
           + " \(ByteSize(bytes: job.throttle.maximumWAL))"
       )
     }
+    warnings += job.risks
     if job.action.writes, job.checkpoint.ledger == .file {
       warnings.append(
         "the ledger is a file: chunks may be done twice if the run is killed"

@@ -26,6 +26,7 @@ extension RunReport {
     <body>
     <h1>\(summary.job.escapedForHTML): \(summary.state.rawValue)</h1>
     \(description.map { "<p>\($0.escapedForHTML)</p>" } ?? "")
+    \(warnings.map { "<p>Warning: \($0.escapedForHTML)</p>" }.joined(separator: "\n"))
     \(outcomePicture)
     \(ratePicture)
     \(Self.table(rows))

@@ -36,6 +36,8 @@ struct RunReport: Encodable {
   let failures: [Failure]
   /// How many identifiers were done when.
   let pace: RunPace
+  /// What other programs that had the database open at its end risk; empty for one written later.
+  let warnings: [String]
 
   /// Reports a run from its record alone, since the job may have changed.
   init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
@@ -48,6 +50,7 @@ struct RunReport: Encodable {
     startedAt = run.startedAt
     failures = try Self.failures(checkpoint)
     pace = try checkpoint.pace()
+    warnings = []
   }
 
   /// Reports a run from its checkpoint.
@@ -70,6 +73,7 @@ struct RunReport: Encodable {
     startedAt = checkpoint.metadata.startedAt
     failures = try Self.failures(checkpoint)
     pace = try checkpoint.pace()
+    warnings = job.risks
   }
 
   private static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
@@ -89,7 +93,7 @@ struct RunReport: Encodable {
     // The mark sorts before all other keys, so it is at the beginning of the file.
     case form = "$form"
     case description, database, entity, condition = "where", action, startedAt, summary, failures,
-      pace
+      pace, warnings
   }
 
   func encode(to encoder: any Encoder) throws {
@@ -104,6 +108,7 @@ struct RunReport: Encodable {
     try container.encode(summary, forKey: .summary)
     try container.encode(failures, forKey: .failures)
     try container.encode(pace, forKey: .pace)
+    try container.encode(warnings, forKey: .warnings)
   }
 
   /// Writes the report, replacing an earlier one, completely or not at all.

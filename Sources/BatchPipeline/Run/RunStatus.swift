@@ -19,6 +19,8 @@ public struct RunStatus: Sendable {
   package let undo: CompletedUndo?
   /// What `batch run` would do next.
   public let next: NextStep
+  /// What other programs that have the database open risk beside the run; empty once it is done.
+  package let warnings: [String]
 
   /// Reads the checkpoint of a job and, if the store keeps a ledger, that.
   ///
@@ -87,6 +89,7 @@ public struct RunStatus: Sendable {
       checkpoint.metadata.undone == nil
       ? CompletedUndo(of: checkpoint.metadata.run, ofJob: job) : nil
     self.next = next
+    warnings = summary.state.isFinished ? [] : job.risks
   }
 }
 

@@ -19,7 +19,7 @@ package final class Connection {
     package var isURI = false
     /// Whether no byte of the database and its companion files may change, including the log's;
     /// only for reading.
-    var leavesNoTrace = false
+    package var leavesNoTrace = false
     /// Statements that create temporary views for this connection.
     var views: [String] = []
 

@@ -95,7 +95,7 @@ extension StoredRun {
   }
 
   /// A job's runs, in the caller's transaction.
-  static func all(
+  package static func all(
     ofJob job: String,
     in connection: Connection
   ) throws(BatchError) -> [StoredRun] {
@@ -133,6 +133,14 @@ extension StoredRun {
       )
     }
     return runs
+  }
+}
+
+extension StoredRun {
+  /// The names of the jobs that have runs in the store.
+  package static func jobs(in connection: Connection) throws(BatchError) -> [String] {
+    try columns(in: connection).isEmpty
+      ? [] : connection.texts("SELECT DISTINCT job FROM _batch_run ORDER BY job")
   }
 }
 

@@ -1,0 +1,157 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The state of a database file, as `batch doctor` shows it.
+///
+/// Nothing is written, not even the index of the log.
+package struct DatabaseExamination: Sendable, Encodable {
+  /// The library that this program uses.
+  package struct Library: Sendable, Encodable {
+    package let version: String
+    /// Whether its checkpoints can lose commits.
+    package let hasResetFault: Bool
+  }
+
+  /// A run that is not over, or whose end nobody has seen.
+  package struct Run: Sendable, Encodable {
+    package let job: String
+    package let run: String
+    /// `unfinished`, `finished` or `setAside`.
+    package let standing: String
+    package let done: Int
+    package let total: Int
+    /// The process that works on it.
+    package let process: Int32?
+    package let checkpoint: String?
+    /// An export's file that is not finished.
+    package let partialOutput: String?
+  }
+
+  package let database: String
+  package let bytes: Int
+  package let sqlite: Library
+  package let journalMode: String
+  package let logBytes: Int
+  /// The other processes that have it open.
+  package let openIn: [DatabaseUser]
+  package let runs: [Run]
+  /// The check that was made: `quick` or `full`.
+  package let check: String
+  /// What SQLite finds wrong with the file, at most 100 things; empty if nothing.
+  package let damage: [String]
+  /// What to know, and what to do.
+  package let advice: [String]
+
+  /// Examines a file.
+  ///
+  /// - Parameters:
+  ///   - path: The file.
+  ///   - isFull: Whether indexes are compared with their tables too, which takes longer.
+  /// - Throws: `BatchError` if it is no database, or cannot be read now.
+  package init(ofFileAt path: String, fully isFull: Bool = false) throws(BatchError) {
+    let path = try resolvedPath(path)
+    func size(_ suffix: String) -> Int {
+      FileSystem.status(of: FilePath("\(path)\(suffix)")).map { Int($0.size) } ?? 0
+    }
+    let openIn = DatabaseUser.others(ofDatabase: path)
+    var options = Connection.Options(isReadOnly: true)
+    options.leavesNoTrace = true
+    let connection = try Connection(path: path, options: options)
+    database = path
+    bytes = size("")
+    let version = SQLiteVersion.linked
+    sqlite = Library(version: "\(version)", hasResetFault: version.hasResetFault)
+    journalMode = try connection.journalMode()
+    logBytes = size("-wal")
+    self.openIn = openIn
+    var runs: [Run] = []
+    for job in try StoredRun.jobs(in: connection) {
+      for run in try StoredRun.all(ofJob: job, in: connection) {
+        if let run = Run(run, ofJob: job) { runs.append(run) }
+      }
+    }
+    runs += Run.exports(of: path)
+    self.runs = runs
+    check = isFull ? "full" : "quick"
+    let pragma = isFull ? "integrity_check" : "quick_check"
+    damage = try connection.texts("PRAGMA \(pragma)").filter { $0 != "ok" }
+    var advice: [String] = []
+    if !damage.isEmpty {
+      advice.append(
+        "the file is damaged: restore a backup, or save what can be read with .recover of sqlite3"
+      )
+    }
+    if journalMode == "wal", let risk = openIn.riskOfReset { advice.append(risk) }
+    if size("-journal") > 0, !openIn.contains(where: { $0.activities.contains("writes") }) {
+      advice.append(
+        "a writer was killed: the next program that opens the database rolls its transaction back"
+      )
+    }
+    advice += runs.compactMap(\.advice)
+    self.advice = advice
+  }
+}
+
+extension DatabaseExamination.Run {
+  /// A run of the store; nil if there is nothing to say of it.
+  fileprivate init?(_ run: StoredRun, ofJob job: String) {
+    switch run.standing {
+    case .unfinished: standing = "unfinished"
+    case .finished: standing = "finished"
+    case .setAside: standing = "setAside"
+    case .acknowledged: return nil
+    }
+    self.job = job
+    self.run = run.run
+    done = run.done.count
+    total = run.total
+    process = run.process
+    checkpoint = run.checkpoint
+    partialOutput = nil
+  }
+
+  /// The unfinished exports of a database whose checkpoints are beside it; the database knows of none.
+  fileprivate static func exports(of database: String) -> [Self] {
+    let folder = FilePath(database).removingLastComponent()
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
+    return names.sorted().compactMap { name in
+      guard name.hasSuffix(".batch"), case let path = folder.appending(name),
+        let checkpoint = try? Checkpoint(reading: path), !checkpoint.progress.state.isFinished,
+        checkpoint.metadata.database == database, let partial = checkpoint.metadata.partialOutput
+      else { return nil }
+      return Self(
+        job: checkpoint.metadata.job,
+        run: checkpoint.metadata.run,
+        standing: "unfinished",
+        done: checkpoint.progress.done.count,
+        total: checkpoint.list.count,
+        process: RunLock.holder(ofCheckpoint: path),
+        checkpoint: path.string,
+        partialOutput: FileSystem.status(of: FilePath(partial)) == nil ? nil : partial
+      )
+    }
+  }
+
+  /// What to do about it.
+  fileprivate var advice: String? {
+    guard process == nil else { return nil }
+    let counts = "\(done.grouped) of \(total.grouped) done"
+    let isLost = checkpoint.map { FileSystem.status(of: FilePath($0)) == nil } ?? true
+    switch standing {
+    case "unfinished" where isLost:
+      return "job \(job) is unfinished, \(counts), and its checkpoint is missing:"
+        + " restore \(checkpoint ?? "it"), or begin anew with batch run --fresh"
+    case "unfinished": return "job \(job) is unfinished, \(counts): batch run resumes it"
+    case "finished": return "job \(job) is done, but nobody has seen the end: batch run reports it"
+    default: return "job \(job) has a run that was set aside, \(counts): batch cleanup removes it"
+    }
+  }
+}
