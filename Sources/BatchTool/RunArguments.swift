@@ -1,4 +1,5 @@
 import ArgumentParser
+import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 
@@ -80,7 +81,7 @@ struct RunArguments: ParsableArguments {
       Terminal.complain(error)
       if summary.state.isFinished {
         Terminal.say("the work is done; repeat the command to report that, which changes no row")
-        status = .untold
+        status = error.code == .interrupted ? .stopped : .untold
       }
     }
     if status != .completed { throw ExitCode(status.rawValue) }

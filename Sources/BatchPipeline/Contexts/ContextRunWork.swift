@@ -14,7 +14,9 @@ struct ContextRunWork: RunWork {
   let fresh: Bool
   let body: ChunkBody
 
-  func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
+  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+    -> any RunPlan
+  {
     let plan = try ContextPlan(self)
     if job.keepsRecord, plan.store.isWritable {
       try await plan.store.refuseDuringUndo(ofJob: job.name, fresh: fresh)

@@ -3,13 +3,14 @@ import BatchIdentifiers
 import BatchPostgres
 
 extension Job.DatabaseOptions.Server {
-  /// Runs `body` with a session, and then ends the session.
+  /// Runs `body` with a session, which `stop` may interrupt, and then ends the session.
   ///
   /// - Throws: The error of `body`, or of the connection.
   func inSession<Result: Sendable>(
+    within stop: PostgresInterrupter? = nil,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
-    let connection = PostgresConnection(label: "batch", address: try address())
+    let connection = PostgresConnection(label: "batch", address: try address(), within: stop)
     let result: Swift.Result<Result, BatchError>
     do throws(BatchError) {
       result = .success(try await connection.perform(body))
@@ -26,12 +27,27 @@ extension Job {
   ///
   /// - Throws: The error of `body`, or of the connection.
   func inSession<Result: Sendable>(
+    within stop: PostgresInterrupter? = nil,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
     guard let server = database.server else {
       preconditionFailure("a job on a file has no server")
     }
-    return try await server.inSession(body)
+    let waits = ServerWaits(at: try server.address(), lockLimit: database.busyTimeout)
+    return try await server.inSession(
+      within: PostgresInterrupter(within: stop, telling: waits),
+      body
+    )
+  }
+
+  /// The application name of a process on the server that is about to begin a run of the job, or to take part in one.
+  ///
+  /// Names of applications are ASCII.
+  var beginner: String { "batch.open.\(XXHash64.uuid(of: name))" }
+
+  /// What a process does that is about to begin a run or to take part in one, in words; nil without any.
+  func wordsOfBeginning(in session: PostgresSession) throws(BatchError) -> String? {
+    try ServerWait.words(ofApplication: beginner, in: session)
   }
 
   /// Whether a host has locked the job to begin a run; false if the server cannot be asked.
@@ -55,6 +71,14 @@ extension Job {
     let runs = try tables.runs(ofJobIfThere: self.name, in: session)
     guard let name else {
       if let last = runs.last { return last }
+      if let words = try wordsOfBeginning(in: session) {
+        throw BatchError(
+          .fileAccess,
+          "job \"\(self.name)\" is about to begin its first run: \(words)",
+          at: session.address.description,
+          remedy: "ask again when it has begun"
+        )
+      }
       throw BatchError(
         .fileAccess,
         "job \"\(self.name)\" has not been run",

@@ -37,6 +37,7 @@ struct SharedRunExecution {
   let run: SharedRun
   let hooks: RunHooks
   let settings: Settings
+  let stop: SharedRunStop
   let onEvent: @Sendable (RunEvent) -> Void
   /// The parts of an export that this process has recorded.
   let recordedParts = Lock<[ExportPart]>([])
@@ -53,7 +54,7 @@ struct SharedRunExecution {
     _ begins: (RunSummary) -> RunEvent
   ) async throws(BatchError) -> Ended {
     let heartbeat = HostHeartbeat(tables, run: run.run, host: UUID().uuidString.lowercased())
-    let own = PostgresConnection(label: "batch", address: plan.address)
+    let own = connection("batch")
     let presence = HostPresence(
       heartbeat,
       name: ProcessInfo.processInfo.hostName,
@@ -62,7 +63,7 @@ struct SharedRunExecution {
       by: own
     )
     try plan.exportFolder?.make()
-    let session = SharedSession(try await standing(own))
+    let session = SharedSession(try await standing(own), stop.waits)
     try await presence.join(within: lease)
     let attending = Task { await presence.stay() }
     let watching = Task { await watch(own, session, presence) }
@@ -72,9 +73,10 @@ struct SharedRunExecution {
 
     let spans = LeasedSpans(
       SpanClaims(heartbeat, lease: lease),
-      by: PostgresConnection(label: "batch.spans", address: plan.address)
+      by: connection("batch.spans")
     )
     let (ending, failure, reason) = await loop(spans, presence, session)
+    if ending == .stopped { stop.hasStopped() }
     watching.cancel()
     await watching.value
     let ended = await end(ending, failure, reason, session, own)
@@ -86,6 +88,10 @@ struct SharedRunExecution {
     await own.close()
     tellMessages()
     return ended
+  }
+
+  private func connection(_ label: String) -> PostgresConnection {
+    PostgresConnection(label: label, address: plan.address, within: stop.closing)
   }
 
   private func standing(_ connection: PostgresConnection) async throws(BatchError)
@@ -142,13 +148,14 @@ struct SharedRunExecution {
     var policy = job.policy
     if let size = settings.chunkSize { policy.chunk = .init(size: size) }
     let workers = (1...max(1, settings.workers + plan.spareWorkers)).map {
-      PostgresConnection(label: "batch.worker.\($0)", address: plan.address)
+      connection("batch.worker.\($0)")
     }
     let health = ServerWatch(
       over: plan.table,
       at: plan.address,
       limits: .init(),
-      workers: workers
+      workers: workers,
+      within: stop.closing
     )
     // Before the first chunk, which might make others wait longer for a lock.
     await health.look()
@@ -306,7 +313,7 @@ struct SharedRunExecution {
     _ connection: PostgresConnection
   ) async -> Ended {
     var hasEndedRun = false
-    var failure = failure
+    var (ending, failure) = (ending, failure)
     do throws(BatchError) {
       if ending == .completed {
         try await publishParts(connection)
@@ -317,8 +324,13 @@ struct SharedRunExecution {
       }
       session.update(try await standing(connection))
     } catch {
-      // That the run is gone explains every other failure.
-      if failure == nil || error.code == .otherRun { failure = error }
+      if error.code == .interrupted {
+        // The next run does the rest.
+        ending = .stopped
+      } else if failure == nil || error.code == .otherRun {
+        // That the run is gone explains every other failure.
+        failure = error
+      }
     }
     var summary = session.summary()
     if let failure {

@@ -30,7 +30,7 @@ package struct SharedRunStatus: Sendable, Encodable {
   package let spansDone: Int
   /// What `batch run` would do, in a word and in words.
   package let next: String
-  package let nextWords: String
+  package private(set) var nextWords: String
 
   /// Whether the run has just begun, so its first process may not have joined yet.
   package let isBeginning: Bool
@@ -68,7 +68,8 @@ package struct SharedRunStatus: Sendable, Encodable {
       let next = Result { () throws(BatchError) in
         try SharedRunDecision(runs, request, job: job.name)
       }
-      return SharedRunStatus(standing, hosts, lease: lease, next)
+      let beginning = try job.wordsOfBeginning(in: session)
+      return SharedRunStatus(standing, hosts, lease: lease, next, beginning)
     }
   }
 
@@ -76,7 +77,8 @@ package struct SharedRunStatus: Sendable, Encodable {
     _ standing: SharedRunStanding,
     _ hosts: [RunHostStanding],
     lease: Duration,
-    _ decision: Result<SharedRunDecision, BatchError>
+    _ decision: Result<SharedRunDecision, BatchError>,
+    _ beginning: String?
   ) {
     // It does not matter how processes left a run that is over.
     let isOver = standing.run.state != .running
@@ -107,6 +109,7 @@ package struct SharedRunStatus: Sendable, Encodable {
       }
       if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
         summary.throttle = hold
+        summary.etaSeconds = nil
         summary.state = hold.hasPrefix("pause") ? .paused : .throttled
       }
     }
@@ -115,6 +118,7 @@ package struct SharedRunStatus: Sendable, Encodable {
     case .success(let decision): (next, nextWords) = (decision.name, decision.words)
     case .failure(let error): (next, nextWords) = ("refuse", "refuses: \(error)")
     }
+    if let beginning { nextWords += "; one begins: \(beginning)" }
   }
 
   private enum CodingKeys: String, CodingKey { case hosts, spans, spansDone, next, nextWords }

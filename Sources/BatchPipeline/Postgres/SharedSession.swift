@@ -27,8 +27,11 @@ final class SharedSession: Sendable {
   /// The number of identifiers done before.
   private let doneBefore: Int
   private let state: Lock<State>
+  /// What the process waits for in the server.
+  private let waits: ServerWaits
 
-  init(_ standing: SharedRunStanding) {
+  init(_ standing: SharedRunStanding, _ waits: ServerWaits) {
+    self.waits = waits
     doneBefore = standing.outcomes.total
     state = Lock(State(standing: standing, toldAt: start))
   }
@@ -82,19 +85,21 @@ final class SharedSession: Sendable {
 
   /// The number of identifiers that this process completes per second, and why it is held.
   var pace: (rate: Double?, hold: String?) {
-    state.withLock { state in
+    let wait = waits.words
+    return state.withLock { state in
       let seconds = start.duration(to: .now) / .seconds(1)
       let done = state.doneHere.total
       return (
         done > 0 && seconds > 0 ? Double(done) / seconds : nil,
-        state.hold.flatMap { $0.isPace ? nil : $0.reason }
+        state.hold.flatMap { $0.isPace ? nil : $0.reason } ?? wait
       )
     }
   }
 
   /// The state of the run now.
   func summary() -> RunSummary {
-    state.withLock { state in
+    let wait = waits.words
+    return state.withLock { state in
       var summary = RunSummary(state.standing)
       let seconds = start.duration(to: .now) / .seconds(1)
       summary.processSeconds = seconds
@@ -105,13 +110,19 @@ final class SharedSession: Sendable {
       guard !summary.state.isFinished else { return summary }
       summary.state = state.state
       summary.throttle = state.hold?.reason
+      if state.state == .running, let wait {
+        (summary.state, summary.throttle) = (.throttled, wait)
+      }
       summary.outcomes.add(state.doneHere, since: state.countedHere)
       summary.chunks += state.chunksHere - state.countedChunks
       let done = summary.done - doneBefore
       if done > 0, seconds > 0 {
         let rate = Double(done) / seconds
         summary.identifiersPerSecond = rate
-        summary.etaSeconds = Double(summary.total - summary.done) / rate
+        // Nobody knows when a run that is held goes on.
+        if summary.state == .running {
+          summary.etaSeconds = Double(summary.total - summary.done) / rate
+        }
       }
       return summary
     }

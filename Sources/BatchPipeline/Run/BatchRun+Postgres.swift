@@ -26,16 +26,24 @@ extension BatchRun {
     do throws(BatchError) {
       try job.validate()
       try options.check()
-      let opening = PostgresConnection(label: "batch.open", address: try server.address())
+      let address = try server.address()
+      let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) { words in
+        onEvent(.message(words))
+      }
+      let stop = SharedRunStop(waits)
+      onStop { stop.request() }
+      let opening = PostgresConnection(label: job.beginner, address: address, within: stop.opening)
       let result: Result<RunSummary, BatchError>
       do throws(BatchError) {
         result = .success(
-          retries
-            ? try await retry(opening, onEvent, answer)
-            : try await share(server, opening, onEvent, answer)
+          try await patiently(stop, onEvent) { () throws(BatchError) in
+            retries
+              ? try await retry(opening, stop, onEvent, answer)
+              : try await share(server, opening, stop, onEvent, answer)
+          }
         )
       } catch {
-        result = .failure(job.words(of: error))
+        result = .failure(job.words(of: error.afterStop(at: address.description)))
       }
       await opening.close()
       return try result.get()
@@ -45,32 +53,51 @@ extension BatchRun {
     }
   }
 
+  /// Does what comes before the chunks again while somebody has a lock, as `retry` says.
+  private func patiently(
+    _ stop: SharedRunStop,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ body: () async throws(BatchError) -> RunSummary
+  ) async throws(BatchError) -> RunSummary {
+    let backoff = Backoff(job.policy.retry)
+    var generator = SystemRandomNumberGenerator()
+    var attempt = 0
+    while true {
+      do throws(BatchError) {
+        return try await body()
+      } catch {
+        attempt += 1
+        guard error.code == .busy, attempt <= backoff.limit else { throw error }
+        onEvent(.message("\(error.message); retry \(attempt) of \(backoff.limit)"))
+        await stop.rest(backoff.delay(before: attempt, using: &generator))
+      }
+    }
+  }
+
   private func share(
     _ server: Job.DatabaseOptions.Server,
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
     let address = try server.address()
     let (name, request) = (job.name, options.request)
     let lease = job.database.lease
-    let found = try await interruptible(at: address.description, by: { opening.interrupt() }) {
-      () throws(BatchError) in
-      try await opening.reach(within: lease)
-      return try await opening.persistently(within: lease) { session throws(BatchError) in
-        let tables = try RunTables(of: session)
-        return (tables, try tables.runs(ofJobIfThere: name, in: session))
-      }
+    try await opening.reach(within: lease)
+    let (tables, runs) = try await opening.persistently(within: lease) {
+      session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      return (tables, try tables.runs(ofJobIfThere: name, in: session))
     }
-    let tables = found.0
-    switch try SharedRunDecision(found.1, request, job: name) {
+    switch try SharedRunDecision(runs, request, job: name) {
     case .takePart(let run):
-      return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
+      return try await takePart(in: run, tables, opening, stop, RunEvent.resumed, onEvent, answer)
     case .begin:
-      let begun = try await begin(tables, address, opening, onEvent)
+      let begun = try await begin(tables, address, opening, stop, onEvent)
       guard let (run, begunPlan) = begun else {
         // Another host was faster.
-        return try await share(server, opening, onEvent, answer)
+        return try await share(server, opening, stop, onEvent, answer)
       }
       let plan =
         begunPlan.newArchive == nil ? begunPlan : try await plan(of: run, by: opening)
@@ -79,14 +106,15 @@ extension BatchRun {
         plan,
         tables,
         opening,
+        stop,
         RunEvent.started,
         onEvent,
         answer
       )
     case .conclude(let run):
-      return try await conclude(run, tables, opening, onEvent, answer)
+      return try await conclude(run, tables, opening, stop, onEvent, answer)
     case .concludeFirst(let run):
-      let last = try await conclude(run, tables, opening, onEvent, answer)
+      let last = try await conclude(run, tables, opening, stop, onEvent, answer)
       if let problem = last.unacknowledged {
         throw BatchError(
           .unfinishedRun,
@@ -96,7 +124,7 @@ extension BatchRun {
           underlying: problem
         )
       }
-      return try await share(server, opening, onEvent, answer)
+      return try await share(server, opening, stop, onEvent, answer)
     case .repeatSummary(let run):
       return tell(try await summary(of: run, tables, opening), answer).summary
     }
@@ -105,6 +133,7 @@ extension BatchRun {
   /// Reopens the last run for what has failed in it, and takes part in that, as where another host has reopened it.
   private func retry(
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
@@ -123,7 +152,7 @@ extension BatchRun {
           remedy: "finish it first: batch run"
         )
       }
-      return try await takePart(in: run, tables, opening, RunEvent.resumed, onEvent, answer)
+      return try await takePart(in: run, tables, opening, stop, RunEvent.resumed, onEvent, answer)
     }
     guard job.action.writes else {
       throw BatchError(
@@ -152,7 +181,7 @@ extension BatchRun {
       summary.outcomes.failed = summary.total - summary.done
       return RunEvent.retryingFailures(summary)
     }
-    return try await takePart(in: run, tables, opening, begins, onEvent, answer)
+    return try await takePart(in: run, tables, opening, stop, begins, onEvent, answer)
   }
 
   /// The work of this job.
@@ -219,6 +248,7 @@ extension BatchRun {
     _ tables: RunTables,
     _ address: ServerAddress,
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
     let lease = job.database.lease
@@ -238,7 +268,7 @@ extension BatchRun {
     var replaced: [SharedRun] = []
     let begun = try await PostgresConnection.persistently(within: lease) {
       () async throws(BatchError) in
-      try await begin(identity, plan, tables, address, opening, replacing: &replaced)
+      try await begin(identity, plan, tables, address, opening, stop, replacing: &replaced)
     }
     guard let begun else { return nil }
     for other in replaced { onEvent(.setAside("run \(other.run)")) }
@@ -255,81 +285,80 @@ extension BatchRun {
     _ tables: RunTables,
     _ address: ServerAddress,
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     replacing replaced: inout [SharedRun]
   ) async throws(BatchError) -> (SharedRun, PostgresPlan)? {
     let place = address.description
-    let fetch = PostgresFetch(plan.query, from: plan.address, readers: workerCount)
-    let interrupt: @Sendable () -> Void = {
-      opening.interrupt()
-      fetch.interrupt()
-    }
-    return try await interruptible(at: place, by: interrupt) {
-      () throws(BatchError) -> (SharedRun, PostgresPlan)? in
-      let (name, request, lease) = (job.name, options.request, job.database.lease)
-      let (unfinished, own) = try await opening.perform {
-        session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
-        // Before it has tables of its own, which a refusal would leave.
-        try plan.refuseRunsElsewhere(besides: tables, in: session)
-        try session.transaction { () throws(BatchError) in try tables.create(in: session) }
-        try session.begin(TransactionOptions(idleTimeout: lease))
-        do throws(BatchError) {
-          try tables.lock(job: name, in: session)
-          let runs = try tables.runs(ofJob: name, in: session)
-          let own = runs.first { $0.run == identity.run }
-          if own == nil,
-            case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name)
-          {
-            try tables.lock(job: name, over: plan.table, in: session)
-            try plan.refuseRunsElsewhere(besides: tables, in: session)
-            try tables.refuseIfAlive(unfinished, within: lease, in: session)
-            return (unfinished, nil)
-          }
-          session.rollBack()
-          return (nil, own)
-        } catch {
-          session.rollBack()
-          throw error
-        }
-      }
-      guard let unfinished else { return own.map { ($0, plan) } }
-      replaced = unfinished
-      let staying = Task { await opening.stayInTransaction(endingAfter: lease) }
-      defer { staying.cancel() }
+    let fetch = PostgresFetch(
+      plan.query,
+      from: plan.address,
+      readers: workerCount,
+      within: stop.opening
+    )
+    let (name, request, lease) = (job.name, options.request, job.database.lease)
+    let (unfinished, own) = try await opening.perform {
+      session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
+      // Before it has tables of its own, which a refusal would leave.
+      try plan.refuseRunsElsewhere(besides: tables, in: session)
+      try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+      try session.begin(TransactionOptions(idleTimeout: lease))
       do throws(BatchError) {
-        let given = try await opening.perform { session throws(BatchError) in
-          try plan.givenIdentifiers(in: session)
+        try tables.lock(job: name, in: session)
+        let runs = try tables.runs(ofJob: name, in: session)
+        let own = runs.first { $0.run == identity.run }
+        if own == nil,
+          case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name)
+        {
+          try tables.lock(job: name, over: plan.table, in: session)
+          try plan.refuseRunsElsewhere(besides: tables, in: session)
+          try tables.refuseIfAlive(unfinished, within: lease, in: session)
+          return (unfinished, nil)
         }
-        let list: PackedIdentifiers
-        if let given {
-          list = given.packed
-        } else {
-          list = try await fetch.run(store: plan.database.derivedIdentity)
-        }
-        let description = try description(of: identity, plan)
-        let run = identity.run
-        // Whoever cannot start its programs is refused before there is a run.
-        try plan.start(run: run, atMost: workerCount, hasRows: list.count > 0)
-        let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
-          guard session.isInTransaction else {
-            let error = PostgresError("the connection broke", state: .connectionFailure)
-            throw BatchError(error, server: place)
-          }
-          for other in unfinished { try tables.setAside(other.run, in: session) }
-          try plan.newArchive?.create(in: session)
-          try tables.begin(run, description, over: list, in: session)
-          try session.commit()
-          return try tables.runs(ofJob: name, in: session).first { $0.run == run }
-        }
-        guard let begun else {
-          try plan.stop()
-          return nil
-        }
-        return (begun, plan)
+        session.rollBack()
+        return (nil, own)
       } catch {
-        try? await opening.perform { session throws(BatchError) in session.rollBack() }
-        try? plan.stop()
+        session.rollBack()
         throw error
       }
+    }
+    guard let unfinished else { return own.map { ($0, plan) } }
+    replaced = unfinished
+    let staying = Task { await opening.stayInTransaction(endingAfter: lease) }
+    defer { staying.cancel() }
+    do throws(BatchError) {
+      let given = try await opening.perform { session throws(BatchError) in
+        try plan.givenIdentifiers(in: session)
+      }
+      let list: PackedIdentifiers
+      if let given {
+        list = given.packed
+      } else {
+        list = try await fetch.run(store: plan.database.derivedIdentity)
+      }
+      let description = try description(of: identity, plan)
+      let run = identity.run
+      // Whoever cannot start its programs is refused before there is a run.
+      try plan.start(run: run, atMost: workerCount, hasRows: list.count > 0)
+      let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
+        guard session.isInTransaction else {
+          let error = PostgresError("the connection broke", state: .connectionFailure)
+          throw BatchError(error, server: place)
+        }
+        for other in unfinished { try tables.setAside(other.run, in: session) }
+        try plan.newArchive?.create(in: session)
+        try tables.begin(run, description, over: list, in: session)
+        try session.commit()
+        return try tables.runs(ofJob: name, in: session).first { $0.run == run }
+      }
+      guard let begun else {
+        try plan.stop()
+        return nil
+      }
+      return (begun, plan)
+    } catch {
+      try? await opening.perform { session throws(BatchError) in session.rollBack() }
+      try? plan.stop()
+      throw error
     }
   }
 
@@ -365,6 +394,7 @@ extension BatchRun {
     in run: SharedRun,
     _ tables: RunTables,
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     _ begins: (RunSummary) -> RunEvent,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
@@ -372,7 +402,7 @@ extension BatchRun {
     let plan = try await plan(of: run, by: opening)
     try await prepare(toTakePartIn: run, tables, by: opening)
     try plan.start(run: run.run, atMost: workerCount, hasRows: true)
-    return try await takePart(in: run, plan, tables, opening, begins, onEvent, answer)
+    return try await takePart(in: run, plan, tables, opening, stop, begins, onEvent, answer)
   }
 
   private func takePart(
@@ -380,6 +410,7 @@ extension BatchRun {
     _ plan: PostgresPlan,
     _ tables: RunTables,
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     _ begins: (RunSummary) -> RunEvent,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
@@ -396,6 +427,7 @@ extension BatchRun {
         progressInterval: options.progressInterval,
         stopRequests: listenForStop()
       ),
+      stop: stop,
       onEvent: onEvent
     )
     // It is not needed while chunks run, and servers have few connections.
@@ -409,7 +441,7 @@ extension BatchRun {
     for message in hooks.takeMessages() { onEvent(.message(message)) }
     let told = tell(ended.summary, answer).summary
     guard ended.hasEndedRun, told.unacknowledged == nil else { return told }
-    return await acknowledge(run, told, tables, plan.address)
+    return await acknowledge(run, told, tables, plan.address, stop)
   }
 
   /// Reports the end of a finished run, without touching rows.
@@ -417,6 +449,7 @@ extension BatchRun {
     _ run: SharedRun,
     _ tables: RunTables,
     _ opening: PostgresConnection,
+    _ stop: SharedRunStop,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
@@ -429,7 +462,7 @@ extension BatchRun {
     for message in hooks.takeMessages() { onEvent(.message(message)) }
     let told = tell(summary, answer).summary
     guard told.unacknowledged == nil, let server = job.database.server else { return told }
-    return await acknowledge(run, told, tables, try server.address())
+    return await acknowledge(run, told, tables, try server.address(), stop)
   }
 
   private func summary(
@@ -454,10 +487,11 @@ extension BatchRun {
     _ run: SharedRun,
     _ summary: RunSummary,
     _ tables: RunTables,
-    _ address: ServerAddress
+    _ address: ServerAddress,
+    _ stop: SharedRunStop
   ) async -> RunSummary {
     // The connection that opened the run may have been interrupted since.
-    let connection = PostgresConnection(label: "batch.end", address: address)
+    let connection = PostgresConnection(label: "batch.end", address: address, within: stop.closing)
     var summary = summary
     do throws(BatchError) {
       try await connection.persistently(within: job.database.lease) { session throws(BatchError) in

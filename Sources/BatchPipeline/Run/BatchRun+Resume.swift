@@ -20,7 +20,11 @@ extension BatchRun {
   ) async throws(BatchError) -> Reopened {
     // Damage found half-way would fail a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
-    let plan = try await work.plan(of: RunIdentity(checkpoint.metadata), in: findings.store)
+    let plan = try await work.plan(
+      of: RunIdentity(checkpoint.metadata),
+      for: self,
+      in: findings.store
+    )
     try await plan.refuse(unlessFor: checkpoint)
     let lane = try plan.makeLane()
     var done: DoneRanges? = checkpoint.progress.done

@@ -274,7 +274,7 @@ public final class BatchRun: Sendable {
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     let run = RunIdentity()
-    let plan = try await work.plan(of: run, in: findings.store)
+    let plan = try await work.plan(of: run, for: self, in: findings.store)
     var metadata = RunMetadata(
       run: run.run,
       job: job.name,
@@ -438,24 +438,24 @@ public final class BatchRun: Sendable {
     by interrupt: @escaping @Sendable () -> Void,
     _ body: () async throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
-    stopRequest.withLock { request in
-      request.interrupt = interrupt
-      if request.isMade { interrupt() }
-    }
-    defer { stopRequest.withLock { $0.interrupt = nil } }
+    onStop(interrupt)
+    defer { onStop(nil) }
     do throws(BatchError) {
       let result = try await body()
       // A database does not notice an interruption between two statements.
       if !stopRequest.withLock({ $0.isMade }) { return result }
       throw BatchError(.interrupted, "interrupted", at: place)
     } catch {
-      guard error.code == .interrupted, stopRequest.withLock({ $0.isMade }) else { throw error }
-      throw BatchError(
-        .interrupted,
-        "the run was told to stop before it had selected its identifiers; nothing was written",
-        at: place,
-        remedy: "run it again"
-      )
+      guard stopRequest.withLock({ $0.isMade }) else { throw error }
+      throw error.afterStop(at: place)
+    }
+  }
+
+  /// Has a request to stop call a closure instead of an earlier one, at once if there was one; nil for nothing.
+  func onStop(_ interrupt: (@Sendable () -> Void)?) {
+    stopRequest.withLock { request in
+      request.interrupt = interrupt
+      if request.isMade { interrupt?() }
     }
   }
 
@@ -491,5 +491,18 @@ extension RunDescription {
     )
     runID = metadata.runID
     undone = metadata.undone
+  }
+}
+
+extension BatchError {
+  /// The error of a step before the chunks in a run that was told to stop.
+  func afterStop(at place: String) -> BatchError {
+    guard code == .interrupted else { return self }
+    return BatchError(
+      .interrupted,
+      "the run was told to stop before its first chunk; it has changed no row",
+      at: place,
+      remedy: "run it again"
+    )
   }
 }

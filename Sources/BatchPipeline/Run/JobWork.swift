@@ -10,11 +10,13 @@ struct JobWork: RunWork {
   /// The handlers that the `handler` of a transform may name.
   let handlers: [String: TransformHandler]
 
-  func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
+  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+    -> any RunPlan
+  {
     let parameters = try parameters(of: run)
     #if PostgreSQL
     if job.database.server != nil {
-      return try await PostgresExportPlan(job, parameters: parameters)
+      return try await PostgresExportPlan(job, parameters: parameters, for: asker)
     }
     #endif
     let plan: JobPlan
@@ -52,7 +54,7 @@ struct JobWork: RunWork {
     else { return nil }
     #if PostgreSQL
     if job.database.server != nil {
-      return try await PostgresExportPlan(job, parameters: parameters)
+      return try await PostgresExportPlan(job, parameters: parameters, for: nil)
     }
     #endif
     return try await JobPlan(

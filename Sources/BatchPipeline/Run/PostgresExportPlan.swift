@@ -20,9 +20,9 @@ struct PostgresExportPlan: RunPlan {
   var identity: StoreIdentity { StoreIdentity(ofServer: plan.database.derivedIdentity) }
   var spareWorkers: Int { 0 }
 
-  /// Resolves a job against its server.
-  init(_ job: Job, parameters: ParameterValues) async throws(BatchError) {
-    let plan = try await job.inSession { session throws(BatchError) in
+  /// Resolves a job against its server, for a run if that is to begin or go on.
+  init(_ job: Job, parameters: ParameterValues, for run: BatchRun?) async throws(BatchError) {
+    let plan = try await job.inSession(before: run) { session throws(BatchError) in
       try PostgresPlan(job, parameters: parameters, in: session)
     }
     guard case .export(let export, let action) = plan.work else {
@@ -56,7 +56,7 @@ struct PostgresExportPlan: RunPlan {
   ) async throws(BatchError) -> RunSelection {
     let plan = plan
     if plan.identifiers != nil {
-      let given = try await job.inSession { session throws(BatchError) in
+      let given = try await job.inSession(before: run) { session throws(BatchError) in
         try session.transaction(TransactionOptions(isReadOnly: true, searchPath: plan.query.path)) {
           () throws(BatchError) in
           try plan.givenIdentifiers(in: session)
@@ -115,13 +115,32 @@ struct PostgresExportPlan: RunPlan {
       reconnectingFor: job.database.lease
     )
     let (address, table) = (plan.address, plan.table)
+    let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) {
+      [onEvent = execution.onEvent] words in onEvent(.message(words))
+    }
+    let group = PostgresInterrupter(telling: waits)
     // Unlike a shared run, it is not watched: it starts with what is left.
-    let room = try await job.inSession { session throws(BatchError) in
+    let room = try? await job.inSession(before: execution.run) { session throws(BatchError) in
       try ServerHealth(of: table.oid, in: session).room()
     }
     return try await execution.loop(processor, atMost: room) { label in
-      PostgresConnection(label: label, address: address)
+      PostgresConnection(label: label, address: address, within: group)
     }
+  }
+}
+
+extension Job {
+  /// Runs `body` with a session of the job's server before the chunks of a run, which a request to stop interrupts.
+  fileprivate func inSession<Result: Sendable>(
+    before run: BatchRun?,
+    _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    guard let run, let server = database.server else { return try await inSession(body) }
+    let stop = PostgresInterrupter()
+    return try await run.interruptible(
+      at: server.address().description,
+      by: { stop.interrupt() }
+    ) { () throws(BatchError) in try await inSession(within: stop, body) }
   }
 }
 #endif

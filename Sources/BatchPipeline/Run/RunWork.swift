@@ -11,10 +11,11 @@ import Foundation
 
 /// The purpose of a run, new or resumed: a job, or the work of a closure.
 protocol RunWork: Sendable {
-  /// Resolves the work against its store, which may be open, for one of its runs.
+  /// Resolves the work against its store, which may be open, for one of its runs; a request to stop may interrupt that.
   ///
   /// - Throws: `BatchError` if it does not fit the store; nothing is written then.
-  func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan
+  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+    -> any RunPlan
 
   /// What remains after the end of a run: the programs to notify.
   ///

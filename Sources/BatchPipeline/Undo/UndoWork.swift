@@ -93,7 +93,9 @@ struct UndoWork: RunWork {
     isByObjects = job.action == .contexts
   }
 
-  func plan(of run: RunIdentity, in store: Store?) async throws(BatchError) -> any RunPlan {
+  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+    -> any RunPlan
+  {
     try await UndoPlan(self, in: store)
   }
 

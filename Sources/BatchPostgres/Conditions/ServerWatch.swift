@@ -26,6 +26,7 @@ package final class ServerWatch: Sendable {
     at address: ServerAddress,
     limits: ServerHealth.Limits,
     workers: [PostgresConnection] = [],
+    within stop: PostgresInterrupter? = nil,
     every interval: Duration = .seconds(1)
   ) {
     self.table = table
@@ -35,7 +36,7 @@ package final class ServerWatch: Sendable {
     state = Lock(
       State(share: ConnectionShare(workers: workers.count, reserve: limits.spareConnections))
     )
-    connection = PostgresConnection(label: "batch.watch", address: address)
+    connection = PostgresConnection(label: "batch.watch", address: address, within: stop)
   }
 
   /// What holds the run, according to the latest check.
@@ -50,11 +51,14 @@ package final class ServerWatch: Sendable {
 
   /// Checks until the task is cancelled; then closes the connection.
   package func run() async {
-    while !Task.isCancelled {
-      await look()
-      try? await Task.sleep(for: interval)
+    await withTaskCancellationHandler {
+      while !Task.isCancelled {
+        await look()
+        try? await Task.sleep(for: interval)
+      }
+    } onCancel: {
+      connection.interrupt()
     }
-    connection.interrupt()
     await connection.close()
   }
 

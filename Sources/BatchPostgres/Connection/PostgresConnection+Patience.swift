@@ -6,7 +6,7 @@ extension PostgresConnection: ChunkWorker {}
 
 extension PostgresConnection {
   /// How long to wait before a failed connection is attempted again.
-  private static let rests = (first: Duration.milliseconds(50), longest: Duration.seconds(2))
+  private static let rests = (first: Duration.milliseconds(50), longest: Duration.seconds(1))
 
   /// Runs `body` on the context's thread; if the connection breaks, reconnects and retries for a limited time.
   ///

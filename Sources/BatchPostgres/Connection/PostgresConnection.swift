@@ -10,18 +10,26 @@ package actor PostgresConnection {
   private let address: ServerAddress
   private let label: String
   private var session: PostgresSession?
-  private let interrupter = PostgresInterrupter()
+  private let interrupter: PostgresInterrupter
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Creates a context; `label` is its application name on the server.
+  /// Creates a context.
+  ///
+  /// - Parameters:
+  ///   - label: Its application name on the server.
+  ///   - address: Where the database is.
+  ///   - stop: Interrupts it together with others; nil for none.
+  ///   - priority: The priority of its thread.
   package init(
     label: String,
     address: ServerAddress,
+    within stop: PostgresInterrupter? = nil,
     priority: ThreadExecutor.Priority = .normal
   ) {
+    interrupter = PostgresInterrupter(within: stop)
     executor = ThreadExecutor(label: label, priority: priority)
     self.label = label
     self.address = address
@@ -61,7 +69,12 @@ package actor PostgresConnection {
     }
     if let session, !session.isLost { return session }
     close()
-    let made = try PostgresSession(address, applicationName: label, interrupter: interrupter)
+    let made = try PostgresSession(
+      address,
+      applicationName: label,
+      interrupter: interrupter,
+      waits: interrupter.waits
+    )
     session = made
     return made
   }

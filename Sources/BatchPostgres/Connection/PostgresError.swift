@@ -106,12 +106,16 @@ extension BatchError {
   ) -> (Code, Remedy?) {
     guard let state = error.state else { return (.databaseAccess, nil) }
     switch state {
-    case .queryCanceled where isInterrupted: return (.interrupted, nil)
+    case _ where isInterrupted && (state == .queryCanceled || error.isConnectionLoss):
+      return (.interrupted, nil)
     case .queryCanceled:
       return (.statementCancelled, "raise its time limit, or find out who cancelled it")
     case .serializationFailure, .deadlockDetected: return (.busy, "\(.repetition)")
     case .lockNotAvailable:
-      return (.busy, "see pg_locks for the holder of the lock, or raise \(.busyTimeout)")
+      return (
+        .busy,
+        "wait for the holder of the lock, which pg_blocking_pids() finds, or raise \(.busyTimeout)"
+      )
     case .tooManyConnections:
       return (
         .connectionLost,

@@ -1,60 +1,56 @@
 #if PostgreSQL
 import BatchIdentifiers
-import CPostgres
 
-/// Stops a session's work from any thread.
+/// Stops the work of sessions from any thread.
 package final class PostgresInterrupter: Sendable {
-  @safe private struct State {
+  private struct State {
     var isInterrupted = false
-    /// The request that cancels a statement; nil without a session.
-    var request: OpaquePointer?
+    var links: [ServerLink] = []
   }
 
+  private let parent: PostgresInterrupter?
+  /// Whom the sessions tell what they wait for.
+  let waits: ServerWaits?
   private let state = Lock(State())
 
-  package init() {}
-
-  deinit { detach() }
+  /// - Parameters:
+  ///   - parent: Another interrupter, which stops the sessions of this one, too.
+  ///   - waits: Whom the sessions tell what they wait for; nil for the parent's.
+  package init(within parent: PostgresInterrupter? = nil, telling waits: ServerWaits? = nil) {
+    self.parent = parent
+    self.waits = waits ?? parent?.waits
+  }
 
   /// Whether an interrupt was requested.
-  package var isInterrupted: Bool { state.withLock { $0.isInterrupted } }
+  package var isInterrupted: Bool {
+    state.withLock { $0.isInterrupted } || parent?.isInterrupted == true
+  }
 
-  /// Makes the running statement and all later ones fail with an error of code `interrupted`.
+  /// Makes running statements and all later ones fail with an error of code `interrupted`, within a second even if the
+  /// server does not answer.
   package func interrupt() {
-    state.withLock { state in
+    let links = state.withLock { state -> [ServerLink] in
+      guard !state.isInterrupted else { return [] }
       state.isInterrupted = true
-      unsafe Self.send(state.request)
+      return state.links
     }
+    for link in links { link.end() }
   }
 
-  /// Makes the server end the running statement, if there is one.
-  func cancel() {
-    state.withLock { unsafe Self.send($0.request) }
+  /// Attaches the link of a session.
+  func attach(_ link: ServerLink) {
+    let isLate = state.withLock { state in
+      state.links.append(link)
+      return state.isInterrupted
+    }
+    if isLate { link.end() }
+    parent?.attach(link)
   }
 
-  /// Attaches a session.
-  func attach(_ session: OpaquePointer) {
-    let request = unsafe PQgetCancel(session)
-    state.withLock { state in
-      unsafe PQfreeCancel(state.request)
-      unsafe state.request = request
-    }
-  }
-
-  /// Detaches the session.
-  func detach() {
-    state.withLock { state in
-      unsafe PQfreeCancel(state.request)
-      unsafe state.request = nil
-    }
-  }
-
-  private static func send(_ request: OpaquePointer?) {
-    guard let request = unsafe request else { return }
-    // The statement's answer shows whether the server got the request; whoever waits for it asks again.
-    unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
-      _ = unsafe PQcancel(request, message.baseAddress, 256)
-    }
+  /// Detaches the link of a session that ends.
+  func detach(_ link: ServerLink) {
+    state.withLock { state in state.links.removeAll { $0 === link } }
+    parent?.detach(link)
   }
 }
 #endif

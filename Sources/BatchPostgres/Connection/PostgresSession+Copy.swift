@@ -89,10 +89,8 @@ extension PostgresSession {
     _ body: (Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) -> Int? {
     guard !isClosed else { throw sessionError() }
-    if interrupter.isInterrupted {
-      throw BatchError(.interrupted, "interrupted", at: address.description)
-    }
     try beginUpcoming()
+    try beginStatement()
     let wasInTransaction = isInTransaction
     guard unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
     var isWanted = true

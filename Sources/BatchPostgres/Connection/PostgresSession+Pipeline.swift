@@ -14,6 +14,16 @@ package struct PostgresStatement: Sendable {
 }
 
 extension PostgresSession {
+  /// Runs one statement in a transaction of its own, whose end need not be on the disk or on a standby at once.
+  @discardableResult
+  func executeAtEase(_ sql: String, _ values: PostgresValue...) throws(BatchError) -> PostgresResult
+  {
+    let setting = PostgresStatement(
+      sql: "SELECT pg_catalog.set_config('synchronous_commit', 'off', true)"
+    )
+    return try execute(together: [setting, PostgresStatement(sql: sql, values: values)])[1]
+  }
+
   /// Runs statements in one round trip to the server, in order; skips those after a failure.
   ///
   /// For bounded answers: none is read until all statements are sent.

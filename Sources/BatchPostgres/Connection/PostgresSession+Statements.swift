@@ -53,6 +53,7 @@ extension PostgresSession {
   /// Runs our own statements, which contain no foreign values, in one message: one round trip.
   package func run(_ script: String) throws(BatchError) {
     try beginUpcoming()
+    try beginStatement()
     guard !isClosed, unsafe PQsendQuery(handle, script) == 1 else { throw sessionError() }
     try takeResults()
   }
@@ -104,6 +105,7 @@ extension PostgresSession {
   ) throws(BatchError) -> PostgresResult {
     // The next statement replaces an unnamed one, which takes no memory in PgBouncer.
     try beginUpcoming()
+    try beginStatement()
     let types = values.map(\.type)
     guard !isClosed, unsafe PQsendPrepare(handle, "", sql, Int32(types.count), types) == 1 else {
       throw sessionError()
@@ -117,8 +119,9 @@ extension PostgresSession {
   /// Makes the server stop its work, and discards what it sends until then.
   func abandon() {
     if isLost { return }
-    if unsafe PQtransactionStatus(handle) == PQTRANS_ACTIVE { interrupter.cancel() }
+    if unsafe PQtransactionStatus(handle) == PQTRANS_ACTIVE { link.cancel() }
     _ = try? takeResults()
+    link.settle()
   }
 
   /// Sends one statement with its values.
@@ -129,9 +132,7 @@ extension PostgresSession {
   ) throws(BatchError) {
     try beginUpcoming()
     guard !isClosed else { throw sessionError() }
-    if interrupter.isInterrupted {
-      throw BatchError(.interrupted, "interrupted", at: address.description)
-    }
+    try beginStatement()
     var bytes: [UInt8] = []
     var places: [Range<Int>?] = []
     for value in values {

@@ -214,9 +214,6 @@ extension PostgresSession {
 
   /// Begins a transaction that the caller ends.
   package func begin(_ options: TransactionOptions) throws(BatchError) {
-    if interrupter.isInterrupted {
-      throw BatchError(.interrupted, "interrupted", at: address.description)
-    }
     do {
       try run(options.script)
     } catch {

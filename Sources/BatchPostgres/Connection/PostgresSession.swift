@@ -28,6 +28,12 @@ package final class PostgresSession {
   static let oldestVersion = 120_000
 
   let handle: OpaquePointer
+  let link: ServerLink
+  /// Whom to tell what it waits for.
+  private let waits: ServerWaits?
+  /// What the current statement was last seen to wait for, and whether it was cancelled for that.
+  private var wait: ServerWait?
+  private var hasWaitedEnough = false
   private let notices: PostgresNotices
   private(set) var isClosed = false
   /// The transaction that begins with the next statement.
@@ -44,8 +50,10 @@ package final class PostgresSession {
   package init(
     _ address: ServerAddress,
     applicationName: String,
-    interrupter: PostgresInterrupter
+    interrupter: PostgresInterrupter,
+    waits: ServerWaits? = nil
   ) throws(BatchError) {
+    self.waits = waits
     self.address = address
     self.interrupter = interrupter
     let handle = try unsafe Self.open(address, applicationName, interrupter)
@@ -53,7 +61,8 @@ package final class PostgresSession {
     serverVersion = Int(unsafe PQserverVersion(handle))
     notices = PostgresNotices()
     unsafe notices.attach(to: handle)
-    unsafe interrupter.attach(handle)
+    link = unsafe ServerLink(handle)
+    interrupter.attach(link)
     guard serverVersion >= Self.oldestVersion else {
       throw BatchError(
         .unsupportedVersion,
@@ -73,7 +82,8 @@ package final class PostgresSession {
   package func close() {
     guard !isClosed else { return }
     isClosed = true
-    interrupter.detach()
+    interrupter.detach(link)
+    link.detach()
     unsafe PQfinish(handle)
   }
 
@@ -194,10 +204,22 @@ package final class PostgresSession {
   /// - Returns: Whether the session still exists. Without it, libpq's calls return at once and change nothing, so the
   ///   caller must not ask again.
   func waitForInput() -> Bool {
-    while !Self.isReady(socket, for: Int16(POLLIN), within: 1_000) {
-      // A request that reached the server before the statement did ended nothing.
-      if interrupter.isInterrupted { interrupter.cancel() }
+    let start = ContinuousClock.now
+    var nextLook = start + (waits?.delay ?? .zero)
+    while !Self.isReady(socket, for: Int16(POLLIN), within: 200) {
+      if interrupter.isInterrupted {
+        // A request that reached the server before the statement did ended nothing.
+        link.cancel()
+      } else if let waits, ContinuousClock.now >= nextLook {
+        wait = waits.look(at: unsafe PQbackendPID(handle), of: link, within: interrupter)
+        nextLook = .now + ServerWaits.interval
+        if wait?.isLock == true, start.duration(to: .now) >= waits.lockLimit {
+          hasWaitedEnough = true
+          link.cancel()
+        }
+      }
     }
+    if wait != nil { waits?.end(link) }
     return unsafe PQconsumeInput(handle) == 1
   }
 
@@ -236,7 +258,7 @@ package final class PostgresSession {
   func leaveCopy(_ status: ExecStatusType) {
     switch status {
     case PGRES_COPY_OUT:
-      interrupter.cancel()
+      link.cancel()
       while true {
         var row: UnsafeMutablePointer<CChar>?
         let count = unsafe PQgetCopyData(handle, &row, 1)
@@ -249,12 +271,27 @@ package final class PostgresSession {
     }
   }
 
+  /// Prepares for a statement; refuses it after an interrupt.
+  func beginStatement() throws(BatchError) {
+    if hasWaitedEnough { link.settle() }
+    (wait, hasWaitedEnough) = (nil, false)
+    if interrupter.isInterrupted {
+      throw BatchError(.interrupted, "interrupted", at: address.description)
+    }
+  }
+
   /// The error for a result.
   func error(_ result: PostgresResult) -> BatchError {
     var error = result.error
     error.message = address.withoutSecrets(error.message)
     error.detail = error.detail.map(address.withoutSecrets)
     error.hint = error.hint.map(address.withoutSecrets)
+    if let wait, let limit = waits?.lockLimit,
+      error.state == .lockNotAvailable || error.state == .queryCanceled && hasWaitedEnough
+    {
+      error.state = .lockNotAvailable
+      error.message = "waited \(limit) for \(wait.words)"
+    }
     if error.state == nil, unsafe PQstatus(handle) != CONNECTION_OK {
       error.state = .connectionFailure
     }
@@ -274,7 +311,11 @@ package final class PostgresSession {
     let text = unsafe String(cString: PQerrorMessage(handle))
     var error = PostgresError(text.split(whereSeparator: \.isNewline).joined(separator: " "))
     if unsafe PQstatus(handle) != CONNECTION_OK { error.state = .connectionFailure }
-    return BatchError(error, server: address.description)
+    return BatchError(
+      error,
+      server: address.description,
+      isInterrupted: interrupter.isInterrupted
+    )
   }
 }
 

@@ -35,12 +35,13 @@ package struct PostgresFetch: Sendable {
     _ query: PostgresQuery,
     from address: ServerAddress,
     readers count: Int = 1,
-    method: Method = .copy
+    method: Method = .copy,
+    within stop: PostgresInterrupter? = nil
   ) {
     self.query = query
     self.method = method
     readers = (0..<max(1, min(count, Self.mostReaders))).map { index in
-      PostgresConnection(label: "batch.fetch.\(index)", address: address)
+      PostgresConnection(label: "batch.fetch.\(index)", address: address, within: stop)
     }
   }
 

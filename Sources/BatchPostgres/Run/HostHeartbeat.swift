@@ -3,6 +3,9 @@ package import BatchIdentifiers
 
 /// The heartbeat of a process that takes part in a run: its row of `_batch_host`.
 ///
+/// The server need not keep a heartbeat: one that a crash undoes is like one that was not sent. So none waits for a
+/// standby, and the process stays in the run while its commits do.
+///
 /// One row covers all spans of the process. Only the server's clock counts. The answer to a heartbeat has the
 /// operator's request.
 package struct HostHeartbeat: Sendable {
@@ -36,7 +39,7 @@ package struct HostHeartbeat: Sendable {
     process: Int32,
     in session: PostgresSession
   ) throws(BatchError) {
-    try session.execute(
+    try session.executeAtEase(
       """
       INSERT INTO \(tables.host) (run, host, name, process, began_at, seen_at)
       SELECT run, $2::uuid, $3, $4, clock_timestamp(), clock_timestamp()
@@ -63,7 +66,7 @@ package struct HostHeartbeat: Sendable {
     hold: String? = nil,
     in session: PostgresSession
   ) throws(BatchError) -> Answer? {
-    let answer = try session.execute(
+    let answer = try session.executeAtEase(
       """
       UPDATE \(tables.host) AS h SET seen_at = clock_timestamp(), rate = $3::float8, hold = $4
       FROM \(tables.run) AS r
@@ -88,6 +91,7 @@ package struct HostHeartbeat: Sendable {
   /// Removes the process from the run and releases its spans.
   package func leave(in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
+      try session.execute("SELECT pg_catalog.set_config('synchronous_commit', 'off', true)")
       try session.execute(
         """
         UPDATE \(tables.span) SET host = NULL, token = token + 1

@@ -63,7 +63,7 @@ extension RunTables {
     in session: PostgresSession
   ) throws(BatchError) {
     guard try mayUseExits("SELECT", "INSERT", "DELETE", in: session) else { return }
-    try session.execute(
+    try session.executeAtEase(
       """
       WITH older AS (
         DELETE FROM \(self.exit) WHERE run = $1::uuid AND host IN (

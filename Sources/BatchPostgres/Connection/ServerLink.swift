@@ -1,0 +1,86 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+import CPostgres
+import Dispatch
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The connection of a session, as other threads may use it: to end what the session waits for.
+@safe
+final class ServerLink: Sendable {
+  /// How long the server may take to end a statement before the connection is given up.
+  private static let patience = Duration.milliseconds(500)
+
+  private struct State {
+    /// Nil after the end of the session, when the number may be another file's.
+    var socket: Int32?
+    var isSevered = false
+  }
+
+  // Never written, and libpq allows to send it from any thread.
+  private nonisolated(unsafe) let request: OpaquePointer?
+  private let state: Lock<State>
+  /// The requests to cancel that are on their way.
+  private let requests = DispatchGroup()
+
+  /// The link of an open session.
+  init(_ session: OpaquePointer) {
+    unsafe request = PQgetCancel(session)
+    state = Lock(State(socket: unsafe PQsocket(session)))
+  }
+
+  deinit { unsafe PQfreeCancel(request) }
+
+  /// Asks the server to end the running statement, if there is one.
+  ///
+  /// Does not wait, since a server that hangs does not answer this either. A request that arrives before the statement
+  /// ends nothing, so whoever waits for the statement asks again.
+  func cancel() {
+    requests.enter()
+    do {
+      try DetachedThread.start { [self] in
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
+          _ = unsafe PQcancel(request, message.baseAddress, 256)
+        }
+        requests.leave()
+      }
+    } catch {
+      requests.leave()
+    }
+  }
+
+  /// Waits until no request is on its way that could end a later statement, or the connection is given up.
+  func settle() {
+    while requests.wait(timeout: .now() + .milliseconds(50)) == .timedOut {
+      if state.withLock({ $0.isSevered || $0.socket == nil }) { return }
+    }
+  }
+
+  /// Ends whatever the session waits for, soon: by the server if it answers, or else by giving up the connection.
+  func end() {
+    cancel()
+    Task {
+      try? await Task.sleep(for: Self.patience)
+      sever()
+    }
+  }
+
+  /// Makes libpq find the connection lost, wherever it waits.
+  private func sever() {
+    state.withLock { state in
+      state.isSevered = true
+      if let socket = state.socket { shutdown(socket, Int32(SHUT_RDWR)) }
+    }
+  }
+
+  /// The session is about to close its socket.
+  func detach() { state.withLock { $0.socket = nil } }
+}
+#endif

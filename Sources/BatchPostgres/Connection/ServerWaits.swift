@@ -1,0 +1,100 @@
+#if PostgreSQL
+import BatchEngine
+import BatchIdentifiers
+
+/// What the sessions of a process wait for in the server, told from two seconds on.
+///
+/// While somebody waits, another session asks what for.
+package final class ServerWaits: Sendable {
+  private struct State {
+    var waits: [ObjectIdentifier: ServerWait] = [:]
+    /// What was told since somebody waits.
+    var told: Set<String> = []
+    var isAsking = false
+  }
+
+  /// How often a session that waits asks.
+  static let interval = Duration.seconds(1)
+  /// How long the server may take to answer that.
+  private static let patience = Duration.seconds(1)
+
+  private let address: ServerAddress
+  /// How long a statement may wait for a lock.
+  let lockLimit: Duration
+  private let tell: @Sendable (_ words: String) -> Void
+  private let state = Lock(State())
+
+  /// The waits of sessions that are yet to be opened.
+  ///
+  /// - Parameters:
+  ///   - address: Where the database is.
+  ///   - lockLimit: How long a statement may wait for a lock; after that it fails with code `busy`.
+  ///   - tell: Called with each new wait, in words.
+  package init(
+    at address: ServerAddress,
+    lockLimit: Duration,
+    tell: @escaping @Sendable (_ words: String) -> Void = { _ in }
+  ) {
+    self.address = address
+    self.lockLimit = lockLimit
+    self.tell = tell
+  }
+
+  /// What is waited for now, in words; nil for nothing.
+  package var words: String? {
+    state.withLock { state in state.waits.values.map(\.words).min().map { "waiting for \($0)" } }
+  }
+
+  /// How long a session waits before it asks what for: less than it may wait for a lock.
+  var delay: Duration { min(.seconds(2), lockLimit / 2) }
+
+  /// Asks what a session waits for, and tells it if it is new.
+  ///
+  /// One session of a process asks at a time; others keep what they know.
+  func look(
+    at process: Int32,
+    of link: ServerLink,
+    within interrupter: PostgresInterrupter
+  ) -> ServerWait? {
+    let place = ObjectIdentifier(link)
+    let (isFree, known) = state.withLock { state in
+      defer { state.isAsking = true }
+      return (!state.isAsking, state.waits[place])
+    }
+    guard isFree else { return known }
+    let wait = ask(about: process, within: interrupter)
+    let isNew = state.withLock { state in
+      state.isAsking = false
+      state.waits[place] = wait
+      return wait.map { state.told.insert($0.words).inserted } ?? false
+    }
+    if isNew, let wait { tell("waiting for \(wait.words)") }
+    return wait
+  }
+
+  /// The session waits no more.
+  func end(_ link: ServerLink) {
+    state.withLock { state in
+      state.waits[ObjectIdentifier(link)] = nil
+      if state.waits.isEmpty { state.told = [] }
+    }
+  }
+
+  private func ask(about process: Int32, within interrupter: PostgresInterrupter) -> ServerWait? {
+    let own = PostgresInterrupter(within: interrupter)
+    let limit = Task {
+      try? await Task.sleep(for: Self.patience)
+      if !Task.isCancelled { own.interrupt() }
+    }
+    defer { limit.cancel() }
+    do {
+      let session = try PostgresSession(address, applicationName: "batch.look", interrupter: own)
+      defer { session.close() }
+      return try ServerWait(of: process, in: session)
+    } catch {
+      // Whoever may not know who has a lock waits nevertheless.
+      return error.code == .interrupted && !interrupter.isInterrupted ? .silence : nil
+    }
+  }
+}
+#endif
