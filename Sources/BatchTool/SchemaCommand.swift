@@ -39,6 +39,7 @@ struct SchemaCommand: AsyncParsableCommand {
     }
     try Terminal.print("")
     try print("\(entity.name)\(kind)\(rows(entity))", indent: 2, first: "")
+    if let problem = entity.problem { try printPart("problem", problem) }
     let keys = entity.keys.map(\.name).joined(separator: ", ")
     try print(keys.isEmpty ? "none: rows cannot be identified" : keys, indent: 7, first: "  key  ")
     // One long name leaves the others' types where they can be read.

@@ -42,6 +42,17 @@ public enum TestDatabase {
     )
   }
 
+  /// Puts another name into the definitions of a database, so that they need what SQLite does not have.
+  public static func rename(_ from: String, _ to: String, inSchemaOf path: String) throws {
+    let connection = try Connection(path: path)
+    try connection.execute("PRAGMA writable_schema = ON")
+    try connection.execute(
+      "UPDATE sqlite_schema SET sql = replace(sql, ?, ?)",
+      .text(from),
+      .text(to)
+    )
+  }
+
   /// The first column of the first row of a query.
   package static func value(_ path: String, _ sql: String) throws -> SQLValue? {
     try Connection(path: path).value(sql)

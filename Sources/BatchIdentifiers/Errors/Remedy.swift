@@ -2,7 +2,7 @@
 ///
 /// The layers below jobs have callers in Swift, and know neither job files nor commands. A ``Term``
 /// stands for what each calls differently: `"raise \(.timeLimit)"`.
-package struct Remedy: Sendable, ExpressibleByStringInterpolation {
+package struct Remedy: Sendable, Hashable, ExpressibleByStringInterpolation {
   /// Something to set or do, with its name in Swift.
   package enum Term: String, Sendable {
     /// How long a handler may take.
@@ -23,6 +23,8 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
     case overwrite
     /// How long to wait for a lock.
     case busyTimeout
+    /// The extensions of SQLite to load.
+    case extensions = "its extensions"
     /// Setting a run aside and selecting again.
     case beginAnew = "start over"
     /// Repeating what failed.
@@ -33,7 +35,7 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
     case textReader = "IdentifierTextReader"
   }
 
-  fileprivate enum Part: Sendable {
+  fileprivate enum Part: Sendable, Hashable {
     case text(String)
     case term(Term)
   }
@@ -60,6 +62,8 @@ package struct Remedy: Sendable, ExpressibleByStringInterpolation {
     package init(literalCapacity: Int, interpolationCount: Int) {}
 
     package mutating func appendLiteral(_ text: String) { parts.append(.text(text)) }
+
+    package mutating func appendInterpolation(_ text: String) { parts.append(.text(text)) }
 
     package mutating func appendInterpolation(_ term: Term) { parts.append(.term(term)) }
   }

@@ -30,6 +30,7 @@ extension Remedy.Term {
     case .writes: "action.writes"
     case .overwrite: "action.overwrite"
     case .busyTimeout: "database.busyTimeout"
+    case .extensions: "database.extensions"
     case .beginAnew: "run with --fresh to start over"
     case .repetition: "run the same command again"
     case .start: "batch run"

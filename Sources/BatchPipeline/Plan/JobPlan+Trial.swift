@@ -84,7 +84,7 @@ extension JobPlan {
       let place = list.flatMap { failingRow(at: rows, of: $0, in: connection) }
       let row = place.map { "\($0.column) fails for the row \($0.key)" }
       return "\(row ?? "an expression fails for the row after \(rows.grouped) of the first"):"
-        + " \(failure.sqlite?.message ?? failure.message); \(end)"
+        + " \(failure.message); \(end)"
     }
     let warnings =
       [failing].compactMap(\.self)

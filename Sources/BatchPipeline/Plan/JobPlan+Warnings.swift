@@ -151,7 +151,7 @@ extension JobPlan {
       let end =
         job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
       return [
-        "one of the first rows cannot be read: \(error.sqlite?.message ?? error.message); \(end)"
+        "one of the first rows cannot be read: \(error.message); \(end)"
       ]
     }
   }

@@ -59,6 +59,7 @@ extension DatabaseSchema.DescribedEntity {
     count = nil
     estimatedCount = table.estimatedCount
     readable = table.rights.usesSchema && table.rights.selects
+    problem = nil
     // A table without a key is shown without one.
     keys = ((try? table.requireKey())?.columns ?? []).map { .init(name: $0.name, type: $0.type) }
     attributes = table.columns.map {

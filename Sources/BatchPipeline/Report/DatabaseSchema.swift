@@ -23,6 +23,8 @@ package struct DatabaseSchema: Sendable, Encodable {
     package let estimatedCount: Int?
     /// Whether its rows can be read.
     package let readable: Bool
+    /// Why they cannot; nil if they can.
+    package let problem: String?
     package let indexes: [Index]
     package let foreignKeys: [ForeignKey]
     package let triggers: [Trigger]
@@ -99,12 +101,19 @@ extension DatabaseSchema {
     let store = try await Store(path: path, isReadOnly: true)
     var entities: [DescribedEntity] = []
     for entity in store.schema.entities {
-      // A view over a missing table, or a virtual table without its module, has no count.
-      let count = try? await store.count(of: entity)
+      var count: Int?
+      var problem = entity.problem
+      do throws(BatchError) {
+        if problem == nil { count = try await store.count(of: entity) }
+      } catch {
+        problem = error
+        problem?.place = nil
+      }
       entities.append(
         DescribedEntity(
           entity,
           count: count,
+          problem: problem?.inWordsOfJobs.description,
           parts: try await store.parts(of: entity),
           modeled: store.coreData?.entity(named: entity.name)
         )
@@ -126,7 +135,13 @@ extension DatabaseSchema {
 }
 
 extension DatabaseSchema.DescribedEntity {
-  fileprivate init(_ entity: Entity, count: Int?, parts: TableParts, modeled: CoreDataEntity?) {
+  fileprivate init(
+    _ entity: Entity,
+    count: Int?,
+    problem: String?,
+    parts: TableParts,
+    modeled: CoreDataEntity?
+  ) {
     name = entity.name
     table = modeled?.table ?? entity.table
     schema = nil
@@ -143,6 +158,7 @@ extension DatabaseSchema.DescribedEntity {
     self.count = count
     estimatedCount = nil
     readable = count != nil
+    self.problem = problem
     keys = (entity.key?.columns ?? []).map { column in
       .init(name: column, type: entity.attribute(named: column)?.type ?? "INTEGER")
     }

@@ -43,7 +43,8 @@ package struct ExpressionCompiler {
       }
     } catch {
       guard let sqlite = error.sqlite else { throw error }
-      throw expression.refusal(sqlite.message, remedy(for: sqlite.message, in: expression.text))
+      let advice = error.advice ?? remedy(for: sqlite.message, in: expression.text)
+      throw expression.refusal(error.message, advice)
     }
     return scanner.parameters
   }
@@ -98,6 +99,6 @@ package struct ExpressionCompiler {
     let own = (names ?? []).filter { !$0.hasPrefix("_batch_") }.sorted()
     return nearestName(to: name, among: own).map {
       Remedy(stringLiteral: "did you mean \($0.quotedForMessage)?")
-    }
+    } ?? "if an extension of SQLite has it, name that in \(.extensions)"
   }
 }

@@ -38,7 +38,11 @@ package struct QueryCompiler {
       }
     } catch {
       guard let sqlite = error.sqlite else { throw error }
-      throw query.refusal(of: .query, sqlite.message, remedy(for: sqlite.message))
+      throw query.refusal(
+        of: .query,
+        error.message,
+        error.advice ?? remedy(for: sqlite.message)
+      )
     }
     let calls = try connection.accesses(of: "SELECT * FROM \(checked.sql)").functions
       .intersection(ExpressionCompiler.changingFunctions)

@@ -341,7 +341,7 @@ package final class Connection {
       operation: operation,
       sql: sql
     )
-    return BatchError(error, database: path)
+    return explained(error)
   }
 }
 

@@ -52,6 +52,8 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   static let SQLITE_IOERR_SHMMAP = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 21 << 8)
   /// The database file is damaged.
   public static let SQLITE_CORRUPT = ResultCode(rawValue: CSQLite.SQLITE_CORRUPT)
+  /// The tables behind a virtual table contradict each other, or the rows that it indexes.
+  static let SQLITE_CORRUPT_VTAB = ResultCode(rawValue: CSQLite.SQLITE_CORRUPT | 1 << 8)
   /// The disk, or the database, is full.
   public static let SQLITE_FULL = ResultCode(rawValue: CSQLite.SQLITE_FULL)
   /// The file could not be opened.

@@ -33,6 +33,8 @@ extension SQLiteError: DatabaseError {
 extension BatchError.Code {
   /// The file is not an SQLite database, is encrypted, or is damaged.
   public static let notADatabase = Self(rawValue: "notADatabase")
+  /// A full-text index, or another virtual table, contradicts the rows that it indexes.
+  public static let damagedVirtualTable = Self(rawValue: "damagedVirtualTable")
 }
 
 extension BatchError {
@@ -79,6 +81,11 @@ extension BatchError {
     case .SQLITE_NOTADB:
       code = .notADatabase
       message = "the file is not an SQLite database, or is encrypted"
+    case .SQLITE_CORRUPT where error.message.hasPrefix("malformed database schema"):
+      code = .notADatabase
+      message =
+        "SQLite \(unsafe String(cString: sqlite3_libversion())) cannot read the \(error.message.dropFirst(10))"
+      advice = "use a newer SQLite if the database does; otherwise mend the definition"
     case .SQLITE_CORRUPT:
       code = .notADatabase
       message = "the database is damaged (\(error.message))"

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// A kind of object and how it is stored: its table, its key, its attributes.
 ///
@@ -39,6 +39,9 @@ public struct Entity: Sendable, Hashable {
   var versionColumn: String?
   /// The unique keys of the table.
   package internal(set) var uniqueKeys: [UniqueKey] = []
+
+  /// Why SQLite cannot read the rows; nil if it can.
+  var unreadable: Unreadable?
 
   /// What rows are read from instead of the table, under its name: a query, or a copy of the rows.
   var standIn: String?
@@ -83,6 +86,17 @@ public struct Entity: Sendable, Hashable {
 }
 
 extension Entity {
+  /// Why the rows of a view or virtual table cannot be read.
+  struct Unreadable: Sendable, Hashable {
+    let message: String
+    let advice: Remedy?
+  }
+
+  /// The error of reading a row; nil if SQLite can.
+  package var problem: BatchError? {
+    unreadable.map { BatchError(.invalidSQL, $0.message, advice: $0.advice) }
+  }
+
   /// All rows of the table, under another name and with other names for its columns.
   package func renamed(_ name: String, attributes: [Attribute]) -> Entity {
     Entity(

@@ -29,12 +29,10 @@ extension Schema {
     while try tables.step() {
       let name = tables.text(at: 0)
       guard let kind = Entity.Kind(rawValue: tables.text(at: 1)) else { continue }
-      let columns = try readableColumns(
-        of: name,
-        kind,
-        isStrict: tables.integer(at: 3) != 0,
-        in: connection
-      )
+      let unreadable = kind == .table ? nil : try reasonNotToRead(name, in: connection)
+      let columns =
+        unreadable == nil
+        ? try Column.read(of: name, isStrict: tables.integer(at: 3) != 0, in: connection) : []
       let key: EntityKey? =
         switch kind {
         case .table:
@@ -57,7 +55,8 @@ extension Schema {
           key: key,
           attributes: columns.filter { !$0.isHidden }.map(\.attribute),
           foreignKeys: kind == .table ? try ForeignKey.read(of: name, in: connection) : [],
-          uniqueKeys: uniqueKeys[name] ?? []
+          uniqueKeys: uniqueKeys[name] ?? [],
+          unreadable: unreadable
         )
       )
     }
@@ -65,19 +64,20 @@ extension Schema {
   }
 }
 
-/// The columns; none for a view whose tables are gone or a virtual table whose module is missing,
-/// which must not prevent reading the rest of the database.
-private func readableColumns(
-  of table: String,
-  _ kind: Entity.Kind,
-  isStrict: Bool,
+/// Why a view or virtual table cannot be read; nil if it can.
+///
+/// A table of a view may be gone, or a module or function missing. This must not prevent reading the
+/// rest of the database.
+private func reasonNotToRead(
+  _ table: String,
   in connection: Connection
-) throws(BatchError) -> [Column] {
-  do {
-    return try Column.read(of: table, isStrict: isStrict, in: connection)
+) throws(BatchError) -> Entity.Unreadable? {
+  do throws(BatchError) {
+    _ = try connection.prepare("SELECT * FROM \(SQLName.quoted(table))")
+    return nil
   } catch {
-    guard error.code == .invalidSQL, kind != .table else { throw error }
-    return []
+    guard [.invalidSQL, .damagedVirtualTable].contains(error.code) else { throw error }
+    return Entity.Unreadable(message: error.message, advice: error.advice)
   }
 }
 
@@ -293,12 +293,7 @@ private func viewKey(
   guard !columns.isEmpty else { return nil }
   let old = (preferred ?? []).compactMap { name in columns.first { $0.name == name } }
   let row = old.isEmpty || old.count < preferred?.count ?? 0 ? columns : old
-  let statement: Statement
-  do {
-    statement = try connection.prepare("SELECT * FROM \(SQLName.quoted(view))")
-  } catch {
-    return nil  // A view whose tables are gone: listed, not readable.
-  }
+  let statement = try connection.prepare("SELECT * FROM \(SQLName.quoted(view))")
   var shown: [(table: String, column: String, index: Int)] = []
   for index in 0..<min(statement.columnCount, columns.count) {
     if let origin = statement.columnOrigin(at: index) {

@@ -22,9 +22,13 @@ public struct Schema: Sendable {
 
   /// The entity with this name.
   ///
-  /// - Throws: `BatchError` of code `unknownEntity` with the nearest existing name.
+  /// - Throws: `BatchError` of code `unknownEntity` with the nearest existing name, or `invalidSQL`
+  ///   if it is a view or virtual table that SQLite cannot read.
   public func entity(named name: String) throws(BatchError) -> Entity {
-    if let entity = all.first(where: { SQLName.equal($0.name, name) }) { return entity }
+    if let entity = all.first(where: { SQLName.equal($0.name, name) }) {
+      guard let problem = entity.problem else { return entity }
+      throw problem.about(.entity(name))
+    }
     throw BatchError(
       .unknownEntity,
       "there is no entity \(name.quotedForMessage)",
@@ -51,13 +55,6 @@ extension Entity {
   /// - Throws: `BatchError` of code `unstableKey` if there is none.
   public func requireKey() throws(BatchError) -> EntityKey {
     if let key { return key }
-    if attributes.isEmpty {
-      throw BatchError(
-        .unstableKey,
-        "\"\(name)\" cannot be read: something that it depends on is missing",
-        remedy: "see what SELECT * FROM it says"
-      )
-    }
     throw BatchError(
       .unstableKey,
       """

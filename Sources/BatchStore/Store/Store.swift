@@ -150,7 +150,9 @@ extension Store {
   /// The current number of an entity's rows.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
     try await connection(label: "batch.count").perform { connection throws(BatchError) in
-      let sql = "SELECT count(*) FROM \(entity.rowSource)"
+      var sql = "SELECT count(*) FROM \(entity.rowSource)"
+      // SQLite would count in an index, which may have a collation that it does not know.
+      if entity.kind == .table, !connection.compiles(sql) { sql += " NOT INDEXED" }
       guard case .integer(let count) = try connection.value(sql) else { return 0 }
       return Int(count)
     }

@@ -1,0 +1,55 @@
+import BatchIdentifiers
+
+extension Connection {
+  /// An error of SQLite as one that names the trigger, view, index or table behind it.
+  ///
+  /// SQLite's message says which function or table is missing, but not who asks for it: a statement
+  /// that does not name it may fire a trigger that does.
+  func explained(_ error: SQLiteError) -> BatchError {
+    let plain = BatchError(error, database: path)
+    let missing = MissingName(error.message)
+    let isDamaged = error.resultCode == .SQLITE_CORRUPT_VTAB
+    guard missing != nil || isDamaged else { return plain }
+    let statement = error.sql.map { SQLWords($0).all } ?? []
+    guard missing?.isNamed(in: statement) != true, let objects = try? schemaObjects() else {
+      return plain
+    }
+    func chosen(_ isWanted: (SchemaObject) -> Bool) -> [SchemaObject] {
+      let used = objects.used(by: statement).filter(isWanted)
+      return used.isEmpty ? objects.filter(isWanted) : used
+    }
+    let culprits = chosen { object in
+      missing.map { object.asks(for: $0) } ?? (object.module != nil)
+    }
+    if culprits.isEmpty { return plain }
+    var explained = plain
+    if let missing {
+      explained.message += ", \(missing.clause(about: culprits))"
+      explained.advice = missing.advice(about: culprits)
+    } else {
+      explained.code = .damagedVirtualTable
+      let names = culprits.map(\.indexTitle).joined(separator: " or ")
+      explained.message = "\(names) is out of step with its rows (\(error.message))"
+      explained.remedy = culprits.map(\.repair).joined(separator: ", or ")
+    }
+    return explained
+  }
+}
+
+extension SchemaObject {
+  private var isFullText: Bool { ["fts3", "fts4", "fts5"].contains(module) }
+
+  fileprivate var indexTitle: String {
+    "the \(isFullText ? "full-text index" : "virtual table") \(name.quotedForMessage)"
+  }
+
+  /// How to mend a virtual table that is out of step.
+  fileprivate var repair: String {
+    let table = SQLName.standard(name)
+    let keepsNoText = words.indices.contains { words[$0...].starts(with: ["content", "=", ""]) }
+    if isFullText, !keepsNoText {
+      return "rebuild it: INSERT INTO \(table)(\(table)) VALUES('rebuild')"
+    }
+    return "drop \(table), then make and fill it again"
+  }
+}
