@@ -299,11 +299,11 @@ extension PostgresPlan {
   fileprivate var warnings: [String] {
     var warnings: [String] = []
     let moving = key.columns.map(\.name).filter(table.partitionColumns.contains)
-    if !moving.isEmpty, moving.count < key.columns.count {
+    if !moving.isEmpty, key.columns.count > 1 {
       warnings.append(
         "a row that somebody moves to another partition during the run counts as vanished: the key has"
           + " \(moving.joined(separator: ", ")), by which \(table.title.quotedForMessage) is partitioned;"
-          + " if the other columns identify a row, name only these in source.key"
+          + " if columns that stay as they are identify a row, name only these in source.key"
       )
     }
     let cascades = table.referrers.filter { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }

@@ -21,8 +21,10 @@ package struct TransactionOptions: Sendable {
   /// How long the session may be idle before the server ends it, so that a vanished client holds no lock; nil for the
   /// server's setting.
   package var idleTimeout: Duration?
-  /// Where names without a schema are looked up, for a transaction that runs expressions of the job, triggers or views:
-  /// it has the session's other settings, too. Nil for one of our own statements, which has ``ValueSettings``.
+  /// Where names without a schema are looked up; nil for a transaction of our own statements.
+  ///
+  /// With it, expressions of the job, triggers and views may run: the transaction has the session's other settings, too.
+  /// Without it, it has ``ValueSettings``.
   package var searchPath: SearchPath?
   /// Whether the server reports the parse tree of each statement.
   var printsParseTrees = false
@@ -125,6 +127,7 @@ enum ValueSettings {
   /// - Parameters:
   ///   - rows: The query for the values, whose columns have names.
   ///   - columns: What is selected of its columns.
+  /// - Returns: The query.
   static func query(over rows: String, selecting columns: [String]) -> String {
     // The server evaluates a condition without columns once, before it reads the first row; and this one needs all rows.
     """

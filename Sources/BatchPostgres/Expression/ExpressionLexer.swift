@@ -56,6 +56,7 @@ struct ExpressionLexer {
   /// - Parameters:
   ///   - text: The text.
   ///   - escapes: Whether a backslash in a plain string begins an escape: `standard_conforming_strings` is off.
+  /// - Throws: Why the text is no expression.
   init(_ text: String, escapes: Bool = false) throws(Refusal) {
     bytes = Array(text.utf8)
     plainEscapes = escapes

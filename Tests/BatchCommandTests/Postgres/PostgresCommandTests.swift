@@ -310,7 +310,7 @@ import Testing
       """
     )
     let moving =
-      "is partitioned; if the other columns identify a row, name only these in source.key"
+      "is partitioned; if columns that stay as they are identify a row, name only these in source.key"
     try job.writeJob(["source": ["entity": "p", "everything": true]])
     let warned = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
     #expect((warned["warnings"] as? [String])?.contains { $0.hasSuffix(moving) } == true)
