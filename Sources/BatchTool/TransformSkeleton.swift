@@ -69,7 +69,7 @@ struct TransformSkeleton {
 
   private var python: String {
     let reads = columns.map { "#   row[\(Self.literal($0))]" }.joined(separator: "\n")
-    let sets = writes.map { "    # answer[\(Self.literal($0))] = …" }.joined(separator: "\n")
+    let sets = writes.map { "        # answer[\(Self.literal($0))] = …" }.joined(separator: "\n")
     return """
       #!/usr/bin/env python3
       # Computes new values, a row a line. A row has these columns:
@@ -80,9 +80,13 @@ struct TransformSkeleton {
       for line in sys.stdin:
           row = json.loads(line)
           answer = {"$identifier": row["$identifier"]}
-          # A column without a new value keeps its own; a row without any is left alone.
+          try:
+              # A column without a new value keeps its own; a row without any is left alone.
       \(sets)
-          # {"$error": "why"} fails the row, {"$retry": "why"} asks for it again later.
+              pass
+          except Exception as error:
+              # Fails this row only. "$retry" instead of "$error" asks for it again later.
+              answer["$error"] = repr(error)
           print(json.dumps(answer), flush=True)
 
       """
