@@ -20,6 +20,10 @@ extension ModelContext {
   /// Nothing is read until the object is used, and only then does a missing row show. Entities with
   /// sub-entities are the exception: only the row determines the class of its one object. So it is
   /// read, and the object's identifier names its own entity.
+  ///
+  /// The object of an identifier that the container does not know, such as another context's temporary one,
+  /// is a plain `ManagedObject`, so cast with `as?`;
+  /// ``existingModel(for:as:)`` throws `foreignIdentifier` instead.
   public func model(for identifier: PersistentIdentifier) -> ManagedObject {
     if let object = registered(identifier) { return object }
     guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
