@@ -12,10 +12,11 @@ struct VerifyCommand: AsyncParsableCommand {
     discussion: """
       It compares every row of every table with a copy of the database from before the run, such as a \
       backup. Rows that the run did may differ in the columns that the job sets, or be gone if it deletes \
-      them. If anything else differs, the exit status is 1.
+      them. If anything else differs, the exit status is 1. Whether the new values in these columns are right \
+      is not checked.
 
-      Without a copy it checks, by the run's undo records ("undo" in the job), whether the rows are as the \
-      run left them. It ignores all other rows.
+      Without a copy it checks, by the run's undo records ("undo" in the job), whether the recorded columns \
+      are as the run left them. It ignores all other rows and columns.
       """
   )
 
@@ -100,6 +101,8 @@ struct VerifyCommand: AsyncParsableCommand {
       let outcomes = report.outcomes
       let found = report.isAsLeft ? "every row is" : "not every row is"
       try Terminal.print("run \(report.run.run): \(found) as it left it")
+      let columns = report.comparedColumns.joined(separator: ", ")
+      if !columns.isEmpty { try Terminal.print("  compared with what it set: \(columns)") }
       for (name, count) in [
         ("as the run left them", outcomes.succeeded), ("changed since", outcomes.failed),
         ("as before the run", outcomes.unchanged), ("gone", outcomes.vanished),
@@ -117,15 +120,19 @@ struct VerifyCommand: AsyncParsableCommand {
     if !verification.byTable.isEmpty { try Terminal.print("") }
     for table in verification.byTable { try Terminal.print(text(of: table).onOneLine) }
     if !verification.isAsDeclared { try Terminal.print("") }
+    let unchecked = verification.uncheckedColumns.joined(separator: ", ")
+    let declared =
+      unchecked.isEmpty
+      ? "what the job declares" : "the values that the job sets, which are not checked"
     let found =
       verification.isAsDeclared
-      ? "nothing differs but what the job declares"
+      ? "nothing differs but \(declared)"
       : "\(Format.count(verification.differenceCount, "difference")) that the job does not declare"
     try Terminal.print("\(verification.job): \(found)")
     let counts = [
       ("compared", "\(rows(verification.rows)) in \(Format.count(verification.tables, "table"))"),
       ("selected", rows(verification.selected)),
-      ("changed as declared", rows(verification.changedAsDeclared)),
+      ("set, not checked", "\(rows(verification.changedAsDeclared)) in \(unchecked)"),
       ("deleted as declared", rows(verification.deletedAsDeclared)),
       ("archived", rows(verification.archivedAsDeclared)),
       ("changed", rows(verification.changed)),

@@ -120,7 +120,7 @@ struct Stage {
       comparedRows: comparison.rows,
       tables: comparison.changes,
       failures: failures,
-      notes: try await notes(since: clone)
+      notes: try await notes(since: clone) + comparison.uncompared.map(\.note)
     )
   }
 

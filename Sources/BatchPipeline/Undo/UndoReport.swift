@@ -13,6 +13,9 @@ public struct UndoReport: Sendable, Encodable {
   /// How many rows would be undone, are as before, are gone, or would be left alone because somebody changed
   /// them.
   public let outcomes: Outcomes
+  /// The columns whose values were compared with those that the run set; empty for deleted rows, which are
+  /// looked for by key, and for changes of objects.
+  public let comparedColumns: [String]
   /// The first of the rows that would be left alone, with the values.
   public let changedSince: [String]
   /// What an operator should know first.
@@ -88,6 +91,12 @@ public struct UndoReport: Sendable, Encodable {
       }
     }
     self.outcomes = outcomes
+    let shape = plan.undo.shape
+    if case .rows = plan.log, !shape.isDeletion {
+      comparedColumns = shape.columns
+    } else {
+      comparedColumns = []
+    }
     changedSince = errors.map(\.message)
     let strangers = [plan.strangers].compactMap(\.self)
     guard case .rows(_, let entity, _) = plan.log else {

@@ -30,6 +30,11 @@ public struct Verification: Sendable, Encodable {
   public let tables: Int
   /// How many rows were compared, including those in only one of the two.
   public let rows: Int
+  /// The tables whose rows were not compared, and why.
+  package let uncompared: [UncomparedTable]
+  /// The columns, as `table.column`, that the job sets: that they differ in selected rows is declared, but
+  /// nothing knows what the values should be.
+  public let uncheckedColumns: [String]
   /// How many rows differ in columns that the job sets.
   public let changedAsDeclared: Int
   /// How many rows the job deleted.
@@ -126,6 +131,8 @@ public struct Verification: Sendable, Encodable {
     selected = run.done
     tables = comparison.tables
     rows = comparison.rows
+    uncompared = comparison.uncompared
+    uncheckedColumns = comparison.uncheckedColumns
     changedAsDeclared = comparison.changed
     deletedAsDeclared = comparison.deleted
     archivedAsDeclared = comparison.copied
@@ -138,7 +145,7 @@ public struct Verification: Sendable, Encodable {
     let triggers =
       comparison.counts.values.allSatisfy { $0 == 0 } ? [] : try await run.notesAboutTriggers()
     notes =
-      triggers
+      triggers + comparison.uncompared.map(\.note)
       + comparison.movedTables.map { table in
         "most rows of \(table.quotedForMessage) differ, and it has no INTEGER PRIMARY KEY: its rows may have"
           + " got new rowids, as after VACUUM; compare with a copy of the file"
@@ -169,8 +176,9 @@ public struct Verification: Sendable, Encodable {
 
 extension Verification {
   private enum CodingKeys: CodingKey {
-    case job, run, database, file, selected, tables, rows, changedAsDeclared, deletedAsDeclared
-    case archivedAsDeclared, changed, added, removed, schema, byTable, differences, notes
+    case job, run, database, file, selected, tables, rows, uncompared, uncheckedColumns
+    case changedAsDeclared, deletedAsDeclared, archivedAsDeclared, changed, added, removed, schema,
+      byTable, differences, notes
     case isAsDeclared
   }
 
@@ -184,6 +192,8 @@ extension Verification {
     try container.encode(selected, forKey: .selected)
     try container.encode(tables, forKey: .tables)
     try container.encode(rows, forKey: .rows)
+    try container.encode(uncompared, forKey: .uncompared)
+    try container.encode(uncheckedColumns, forKey: .uncheckedColumns)
     try container.encode(changedAsDeclared, forKey: .changedAsDeclared)
     try container.encode(deletedAsDeclared, forKey: .deletedAsDeclared)
     try container.encode(archivedAsDeclared, forKey: .archivedAsDeclared)

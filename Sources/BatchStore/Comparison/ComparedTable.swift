@@ -97,6 +97,9 @@ extension ComparedTable {
         }
     }
 
+    /// Whether columns use all names of the rowid, so that no statement can name it.
+    var hidesRowID: Bool { hasRowID && rowIDName == nil }
+
     /// The columns that only one of the two has, in words; nil if there are none.
     func otherColumns(than other: Description) -> String? {
       let added = columns.filter { !other.columns.contains($0) }.map { "\($0) added" }
@@ -106,19 +109,11 @@ extension ComparedTable {
     }
 
     /// The table as in both; nil if their rows are identified differently.
-    func common(with other: Description, path: String) throws(BatchError) -> ComparedTable? {
+    func common(with other: Description) -> ComparedTable? {
       guard hasRowID == other.hasRowID else { return nil }
       let key: Key
       if hasRowID, !SQLName.equal(name, "sqlite_sequence") {
-        guard let rowID = rowIDName, let otherRowID = other.rowIDName else {
-          throw BatchError(
-            .unstableKey,
-            "the rowid of table \"\(name)\" has no name: columns use rowid, _rowid_ and oid",
-            at: path,
-            remedy: "rename one of these columns, in a copy of both databases"
-          )
-        }
-        guard rowID == otherRowID else { return nil }
+        guard let rowID = rowIDName, rowID == other.rowIDName else { return nil }
         key = .rowID(rowID, isColumn: rowIDColumn != nil)
       } else {
         guard primaryKey == other.primaryKey else { return nil }

@@ -58,6 +58,11 @@ package struct ExpectedChanges: Sendable {
     if case .delete(let archive) = action { archive } else { nil }
   }
 
+  /// Whether the rows of a table were changed, or received copies.
+  func concerns(_ table: String) -> Bool {
+    [self.table, archive?.table].contains { $0.map { SQLName.equal($0, table) } ?? false }
+  }
+
   /// The columns of a table that may differ.
   func columns(of table: ComparedTable) -> Set<String> {
     guard case .update(let columns) = action, SQLName.equal(table.name, self.table) else {

@@ -4,6 +4,8 @@ import BatchIdentifiers
 struct SchemaComparison: Sendable {
   private(set) var differences: [StoreDifference] = []
   private(set) var tables: [ComparedTable] = []
+  /// The tables whose rows cannot be compared.
+  private(set) var uncompared: [UncomparedTable] = []
 
   /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`.
   ///
@@ -39,21 +41,26 @@ struct SchemaComparison: Sendable {
       let detail = "\(name) is in the other file only"
       differences.append(StoreDifference(.schema, object.table, detail: detail))
     }
+    // Every worker registers the functions for its own rows.
+    try RowComparison(nil).register(in: connection)
     for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
-      guard let other = otherDescriptions[name] else {
-        if isCreated(name),
-          var table = try description.common(with: description, path: connection.path)
-        {
-          table.isNew = true
-          tables.append(table)
-        }
+      let other = otherDescriptions[name]
+      guard other != nil || isCreated(name) else { continue }
+      if description.hidesRowID || other?.hidesRowID == true {
+        let reason = "columns use all names of its rowid: rowid, _rowid_ and oid"
+        uncompared.append(UncomparedTable(table: name, reason: reason))
         continue
       }
-      if let table = try description.common(with: other, path: connection.path) {
-        tables.append(table)
-      } else {
+      guard var table = description.common(with: other ?? description) else {
         let detail = "table \(name) has another key, so its rows cannot be compared"
         differences.append(StoreDifference(.schema, name, detail: detail))
+        continue
+      }
+      table.isNew = other == nil
+      if let obstacle = try table.obstacle(in: connection) {
+        uncompared.append(obstacle)
+      } else {
+        tables.append(table)
       }
     }
   }

@@ -34,6 +34,11 @@ package struct StoreComparison: Sendable {
   package let changes: [TableChanges]
   /// How much differs otherwise than expected, by tables, of those in which something does.
   package let byTable: [TableDifferences]
+  /// The tables whose rows were not compared.
+  package let uncompared: [UncomparedTable]
+  /// The columns, as `table.column`, that selected rows may have changed: their new values were not
+  /// checked.
+  package let uncheckedColumns: [String]
   /// Tables in which most rows differ and have only rowids, which SQLite may change.
   package let movedTables: [String]
 
@@ -70,6 +75,9 @@ package struct StoreComparison: Sendable {
       let schema = try await connections.readers[0].perform { connection throws(BatchError) in
         try SchemaComparison(in: connection, creating: aim.creates)
       }
+      if let table = schema.uncompared.first(where: { aim.expected?.concerns($0.table) == true }) {
+        throw BatchError(.invalidSQL, table.note, at: file)
+      }
       let aim = aim.limited(to: schema.tables)
       // Copies are checked once rows are missing.
       let isArchive = { (table: ComparedTable) in
@@ -92,6 +100,11 @@ package struct StoreComparison: Sendable {
       await connections.close()
 
       self.tables = schema.tables.count
+      uncompared = schema.uncompared
+      uncheckedColumns = schema.tables.flatMap { table in
+        let free = aim.expected?.columns(of: table) ?? []
+        return table.columns.filter(free.contains).map { "\(table.name).\($0)" }
+      }
       rows = tallies.reduce(0) { $0 + $1.tally.rows }
       changed = tallies.reduce(0) { $0 + $1.tally.changed }
       deleted = tallies.reduce(0) { $0 + $1.tally.deleted }
