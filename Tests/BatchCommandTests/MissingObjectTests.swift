@@ -123,14 +123,13 @@ private struct ForeignSchema: Sendable, CustomTestStringConvertible {
       says: #"no such tokenizer: signal, which the virtual table "found" uses; "#
     ),
     .init(
-      testDescription: "a view reads a virtual table without its module",
+      testDescription: "a virtual table has the name of its module, which is missing",
       statements: [
-        "CREATE VIEW shown AS SELECT rowid AS id, label FROM found",
-        "CREATE VIRTUAL TABLE found USING fts5 (label)",
+        "CREATE VIRTUAL TABLE found USING fts5 (label)"
       ],
-      renamed: ("fts5", "spelling"),
-      job: { try JobText.export(to: "out.ndjson", entity: "shown") },
-      says: #"no such module: spelling, which the virtual table "found" uses; "#
+      renamed: ("USING fts5", "USING found"),
+      job: { try JobText.export(to: "out.ndjson", entity: "found") },
+      says: #"no such module: found, which the virtual table "found" uses; "#
     ),
   ]
 }

@@ -71,6 +71,8 @@ import Testing
     #expect(verification.output.contains("set, not checked: 250 rows in numbers.n"))
     let record = try run("verify", "job.json")
     #expect(record.output.contains("compared with what it set: n"), "\(record.output)")
+    let object = try JSONOutput.object(run("verify", "job.json", "--json").output)
+    #expect(object["comparedColumns"] as? [String] == ["n"])
 
     // What can be compared is.
     try TestDatabase.make(in: directory, "UPDATE numbers SET label = 'other' WHERE id = 3")

@@ -11,7 +11,7 @@ extension Connection {
     let isDamaged = error.resultCode == .SQLITE_CORRUPT_VTAB
     guard missing != nil || isDamaged else { return plain }
     let statement = error.sql.map { SQLWords($0).all } ?? []
-    guard missing?.isNamed(in: statement) != true, let objects = try? schemaObjects() else {
+    guard missing?.isAsked(by: statement) != true, let objects = try? schemaObjects() else {
       return plain
     }
     func chosen(_ isWanted: (SchemaObject) -> Bool) -> [SchemaObject] {
@@ -30,7 +30,10 @@ extension Connection {
       explained.code = .damagedVirtualTable
       let names = culprits.map(\.indexTitle).joined(separator: " or ")
       explained.message = "\(names) is out of step with its rows (\(error.message))"
-      explained.remedy = culprits.map(\.repair).joined(separator: ", or ")
+      // One that cannot even be connected takes no command.
+      let canRebuild = error.operation != "prepare"
+      explained.remedy = culprits.map { $0.repair(rebuilding: canRebuild) }
+        .joined(separator: ", or ")
     }
     return explained
   }
@@ -44,10 +47,10 @@ extension SchemaObject {
   }
 
   /// How to mend a virtual table that is out of step.
-  fileprivate var repair: String {
+  fileprivate func repair(rebuilding canRebuild: Bool) -> String {
     let table = SQLName.standard(name)
     let keepsNoText = words.indices.contains { words[$0...].starts(with: ["content", "=", ""]) }
-    if isFullText, !keepsNoText {
+    if canRebuild, isFullText, !keepsNoText {
       return "rebuild it: INSERT INTO \(table)(\(table)) VALUES('rebuild')"
     }
     return "drop \(table), then make and fill it again"

@@ -63,6 +63,11 @@ struct MissingName {
     }
   }
 
+  /// Whether a statement itself asks for it; only a table has a module or a tokenizer.
+  func isAsked(by statement: [String]) -> Bool {
+    [.module, .tokenizer].contains(kind) ? false : isNamed(in: statement)
+  }
+
   private static let operators: Set<String> = ["regexp", "match", "glob", "like"]
 
   /// The clause that says which objects ask for it: `which the trigger "t" of "orders" calls`.
