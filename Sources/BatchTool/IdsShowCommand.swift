@@ -55,7 +55,7 @@ struct IdsShowCommand: AsyncParsableCommand {
       guard FilePath(source).extension == "json", output.format != .key,
         let job = try? Job(ofRunAt: FilePath(source)), job.database.server == nil
       else { return nil }
-      return try? await Store(path: job.database.path.string, isReadOnly: true)
+      return try? await job.storeToRead()
     }
   }
 }

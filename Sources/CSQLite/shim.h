@@ -9,6 +9,21 @@ static inline int batch_sqlite3_enable_triggers(sqlite3 *database, int are_enabl
   return sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, are_enabled, (int *)0);
 }
 
+/// Loads an extension into a connection, without letting SQL load any; a message must be freed with
+/// `sqlite3_free`.
+static inline int batch_sqlite3_load_extension(sqlite3 *database, const char *path, char **message) {
+#ifdef __APPLE__
+  // Apple's SQLite loads none, and has no such function.
+  *message = sqlite3_mprintf("%s", "this SQLite loads no extensions");
+  return SQLITE_ERROR;
+#else
+  int status = sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, (int *)0);
+  if (status == SQLITE_OK) status = sqlite3_load_extension(database, path, 0, message);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
+  return status;
+#endif
+}
+
 /// Has a connection leave the write-ahead log as it is when it is closed.
 static inline int batch_sqlite3_keep_log(sqlite3 *database) {
   return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);

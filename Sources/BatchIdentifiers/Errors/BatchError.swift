@@ -25,6 +25,8 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     case entity(String)
     /// The attribute of this name, as requested.
     case attribute(String)
+    /// The extension of the database with this number.
+    case databaseExtension(Int)
     /// An expression, which knows its own location.
     case expression
   }

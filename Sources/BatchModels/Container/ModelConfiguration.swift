@@ -19,6 +19,8 @@ public struct ModelConfiguration: Sendable, Hashable {
   public var isReadOnly: Bool
   /// How long to wait for another connection's lock.
   public var busyTimeout: Duration
+  /// Extensions of SQLite that the schema needs: paths, or names for the system's loader.
+  public var extensions: [String] = []
   /// Whether saves and batch requests of contexts are recorded, for `ModelContext.fetchHistory`.
   public var tracksHistory = false
   /// An SQL script that creates the tables of a database without tables, in one transaction.

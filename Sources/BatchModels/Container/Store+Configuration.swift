@@ -13,7 +13,8 @@ extension Store {
   init(_ configuration: ModelConfiguration) throws(BatchError) {
     var options = Connection.Options(
       isReadOnly: configuration.isReadOnly,
-      busyTimeout: configuration.busyTimeout
+      busyTimeout: configuration.busyTimeout,
+      extensions: configuration.extensions
     )
     let location: String
     if let path = configuration.path {

@@ -15,11 +15,7 @@ extension Checkpoint {
   /// of a finished run, which has all outcomes.
   package func rowOutcomes(ofJob job: Job) async throws(BatchError) -> RowOutcomes {
     guard metadata.ledger == .store, !progress.state.isFinished else { return try rowOutcomes() }
-    let store = try await Store(
-      path: job.database.path.string,
-      isReadOnly: true,
-      busyTimeout: job.database.busyTimeout
-    )
+    let store = try await job.storeToRead()
     guard let outcomes = try await store.rowOutcomes(ofRun: metadata.run) else {
       return try rowOutcomes()
     }
@@ -41,11 +37,7 @@ extension Checkpoint {
   package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
     guard metadata.ledger == .store else { return progress.done }
     do {
-      let store = try await Store(
-        path: job.database.path.string,
-        isReadOnly: true,
-        busyTimeout: job.database.busyTimeout
-      )
+      let store = try await job.storeToRead()
       return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
     } catch {
       // The file is complete for finished runs.

@@ -22,11 +22,7 @@ extension Job {
   func misfits(except broken: Set<JobPath> = []) async -> [JobProblem] {
     let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
     guard action != .contexts, action != .undo, broken.isDisjoint(with: needed),
-      let store = try? await Store(
-        path: database.path.string,
-        isReadOnly: true,
-        busyTimeout: database.busyTimeout
-      )
+      let store = try? await storeToRead()
     else { return [] }
     let problems = try? await store.makeConnection(label: "batch.misfits").perform {
       connection throws(BatchError) in

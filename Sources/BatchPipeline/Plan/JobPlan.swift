@@ -104,7 +104,7 @@ public struct JobPlan: Sendable {
           try await job.openStore()
         }
     } catch {
-      throw error.located(at: job.place(of: .database))
+      throw job.located(openingStore: error)
     }
     // A rehearsal writes to a clone, which is writable even if its database is not.
     let writesHere = job.action.writes && !job.isRehearsal
@@ -408,6 +408,7 @@ extension Job.Source {
       if let index = orderBy.firstIndex(where: { $0.column == name }) { return .orderBy(index) }
       return .entity
     case .expression: return .where
+    case .databaseExtension(let index): return .databaseExtension(index)
     case .entity, nil: return .entity
     }
   }

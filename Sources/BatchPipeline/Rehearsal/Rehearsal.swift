@@ -126,13 +126,9 @@ extension Rehearsal {
     options.runID = nil
     let store: Store
     do throws(BatchError) {
-      store = try await Store(
-        keepingOpen: job.database.path.string,
-        isReadOnly: true,
-        busyTimeout: job.database.busyTimeout
-      )
+      store = try await job.openStore(isReadOnly: true)
     } catch {
-      throw error.located(at: job.place(of: .database))
+      throw job.located(openingStore: error)
     }
     do throws(BatchError) {
       let stage = Stage(

@@ -95,11 +95,7 @@ struct Stage {
       )
     seconds.run = lap()
 
-    let copy = try await Store(
-      path: folder.database.string,
-      isReadOnly: true,
-      busyTimeout: job.database.busyTimeout
-    )
+    let copy = try await job.storeToRead()
     let comparison = try await StoreComparison(
       of: copy,
       and: store.path,

@@ -111,11 +111,7 @@ public struct Verification: Sendable, Encodable {
     let limit = min(max(limit, 0), Self.maximumLimit)
     let run = try await VerifiedRun(name, of: job, allowing: columns)
     let path = try Self.path(ofCopy: file, of: run.store)
-    let copy = try await Store(
-      path: path,
-      isReadOnly: true,
-      busyTimeout: job.database.busyTimeout
-    )
+    let copy = try await job.storeToRead(atPath: path)
     try run.store.refuseOther(copy)
     let comparison = try await StoreComparison(
       of: run.store,

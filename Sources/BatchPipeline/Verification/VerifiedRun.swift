@@ -40,13 +40,9 @@ struct VerifiedRun {
       )
     }
     do throws(BatchError) {
-      store = try await Store(
-        path: job.database.path.string,
-        isReadOnly: true,
-        busyTimeout: job.database.busyTimeout
-      )
+      store = try await job.storeToRead()
     } catch {
-      throw error.located(at: job.place(of: .database))
+      throw job.located(openingStore: error)
     }
     let identifier = checkpoint.list.header.storeIdentifier
     guard store.identity.admits(identifier, atPath: store.path) else {

@@ -28,7 +28,10 @@ extension Connection {
     about tables: [String],
     among candidates: [IndexCandidate]
   ) throws(BatchError) -> [IndexCandidate] {
-    let memory = try Connection(path: "file::memory:", options: Options(isURI: true))
+    let memory = try Connection(
+      path: "file::memory:",
+      options: Options(isURI: true, extensions: extensions)
+    )
     do throws(BatchError) {
       for table in Set(tables + candidates.map(\.table)).sorted() {
         let statements = try texts(

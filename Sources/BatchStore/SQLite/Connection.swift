@@ -15,6 +15,8 @@ package final class Connection {
     package var busyTimeout = Duration.seconds(5)
     /// The page cache in KiB: the memory that grows with the work of one transaction.
     package var cacheSizeKiB = 4_096
+    /// Extensions of SQLite to load: paths, or names for the system's loader.
+    package var extensions: [String]
     /// Whether the path is a URI, as for an in-memory database.
     package var isURI = false
     /// Whether no byte of the database and its companion files may change, including the log's;
@@ -27,12 +29,14 @@ package final class Connection {
       isReadOnly: Bool = false,
       busyTimeout: Duration = .seconds(5),
       cacheSizeKiB: Int = 4_096,
-      isURI: Bool = false
+      isURI: Bool = false,
+      extensions: [String] = []
     ) {
       self.isReadOnly = isReadOnly
       self.busyTimeout = busyTimeout
       self.cacheSizeKiB = cacheSizeKiB
       self.isURI = isURI
+      self.extensions = extensions
     }
   }
 
@@ -69,6 +73,8 @@ package final class Connection {
   var hasConnectedVirtualTables = false
 
   let database: OpaquePointer
+  /// The extensions that are loaded.
+  let extensions: [String]
   private let removesEmptyLog: Bool
   /// Whether no byte of its files may change.
   private let leavesNoTrace: Bool
@@ -113,6 +119,7 @@ package final class Connection {
     }
     self.path = path
     leavesNoTrace = options.leavesNoTrace
+    extensions = options.extensions
     removesEmptyLog = options.isReadOnly && !options.isURI && untouched == nil
     unsafe database = handle
     unsafe statements = StatementCache(database: handle)
@@ -126,10 +133,12 @@ package final class Connection {
       unsafe values.register(in: handle) == SQLITE_OK,
       unsafe collector.register(in: handle) == SQLITE_OK,
       unsafe functions.register(in: handle) == SQLITE_OK,
-      unsafe TextCollation.register(in: handle) == SQLITE_OK
+      unsafe TextCollation.register(in: handle) == SQLITE_OK,
+      unsafe RegularExpressionFunction.register(in: handle) == SQLITE_OK
     else {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)
     }
+    for index in extensions.indices { try load(extensionAt: index) }
     if let untouched, untouched.keepsIndexInMemory {
       _ = unsafe batch_sqlite3_keep_log(handle)
       try execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -88,7 +88,7 @@ package struct ConstraintTrial {
     do throws(BatchError) {
       let memory = try Connection(
         path: "file::memory:",
-        options: .init(cacheSizeKiB: 1_024, isURI: true)
+        options: .init(cacheSizeKiB: 1_024, isURI: true, extensions: connection.extensions)
       )
       for statement in sql { try memory.execute(statement) }
       self.connection = memory

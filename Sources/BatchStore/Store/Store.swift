@@ -38,15 +38,18 @@ public struct Store: Sendable {
   ///   - path: The database; a relative path starts at the current folder.
   ///   - isReadOnly: Whether to open it read-only even if it could be written.
   ///   - busyTimeout: How long to wait for another connection's lock.
+  ///   - extensions: Extensions of SQLite that the schema needs: paths, or names for the system's
+  ///     loader.
   /// - Throws: `BatchError` with code `fileAccess` if there is no such file, `notADatabase` if it
   ///   is not a database, is encrypted or is damaged.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public init(
     path: String,
     isReadOnly: Bool = false,
-    busyTimeout: Duration = .seconds(5)
+    busyTimeout: Duration = .seconds(5),
+    extensions: [String] = []
   ) async throws(BatchError) {
-    self = try await Self.open(path, isReadOnly, busyTimeout).store
+    self = try await Self.open(path, isReadOnly, busyTimeout, extensions).store
   }
 
   /// Opens an existing database; see the other initializer.
@@ -56,9 +59,15 @@ public struct Store: Sendable {
   public init(
     path: FilePath,
     isReadOnly: Bool = false,
-    busyTimeout: Duration = .seconds(5)
+    busyTimeout: Duration = .seconds(5),
+    extensions: [String] = []
   ) async throws(BatchError) {
-    try await self.init(path: path.string, isReadOnly: isReadOnly, busyTimeout: busyTimeout)
+    try await self.init(
+      path: path.string,
+      isReadOnly: isReadOnly,
+      busyTimeout: busyTimeout,
+      extensions: extensions
+    )
   }
 
   /// Opens an existing database, and keeps it open until ``close()``: if no other process has it
@@ -69,9 +78,16 @@ public struct Store: Sendable {
     keepingOpen path: String,
     isReadOnly: Bool = false,
     busyTimeout: Duration,
+    extensions: [String] = [],
     overwritesCoreData: Bool = false
   ) async throws(BatchError) {
-    let (store, reader) = try await Self.open(path, isReadOnly, busyTimeout, overwritesCoreData)
+    let (store, reader) = try await Self.open(
+      path,
+      isReadOnly,
+      busyTimeout,
+      extensions,
+      overwritesCoreData
+    )
     self = store
     self.reader = reader
   }
@@ -80,10 +96,15 @@ public struct Store: Sendable {
     _ path: String,
     _ isReadOnly: Bool,
     _ busyTimeout: Duration,
+    _ extensions: [String],
     _ overwritesCoreData: Bool = false
   ) async throws(BatchError) -> (store: Store, reader: StoreConnection) {
     let path = try resolvedPath(path)
-    let asked = Connection.Options(isReadOnly: isReadOnly, busyTimeout: busyTimeout)
+    let asked = Connection.Options(
+      isReadOnly: isReadOnly,
+      busyTimeout: busyTimeout,
+      extensions: extensions
+    )
     let isForWriting = overwritesCoreData && !isReadOnly
     let opening = StoreConnection(label: "batch.open", path: path, options: asked)
     let options =

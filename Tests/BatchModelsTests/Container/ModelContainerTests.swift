@@ -57,6 +57,23 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM sqlite_schema") == ["Z_METADATA"])
   }
 
+  @Test func `a configuration names the extensions that its schema needs`() async throws {
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT)",
+      "INSERT INTO books (title) VALUES ('The Sea')",
+      "CREATE VIEW sorted AS SELECT id, title_sort(title) AS sort FROM books"
+    )
+    var configuration = ModelConfiguration(path: path)
+    let without = try await ModelContainer(configurations: configuration)
+    #expect(throws: BatchError.self) { try without.stores[0].schema.entity(named: "sorted") }
+    configuration.extensions = [try SQLiteExtension.compile(in: directory)]
+    let container = try await ModelContainer(configurations: configuration)
+    #expect(try container.stores[0].schema.entity(named: "sorted").attributes.count == 2)
+    let store = try await Store(path: path, extensions: configuration.extensions)
+    #expect(try await store.count(of: store.schema.entity(named: "sorted")) == 1)
+  }
+
   @Test func `the initial schema creates a new file once`() async throws {
     let path = directory.file("new.db")
     let configuration = ModelConfiguration(

@@ -7,7 +7,8 @@ enum CompleteJob {
       "description": "Gives every order without a price its price",
       "database": {
         "path": "shop.db", "busyTimeout": "250ms", "synchronous": "full",
-        "journalMode": "keep", "foreignKeys": false, "readOnly": false, "coreData": "overwrite"
+        "journalMode": "keep", "foreignKeys": false, "readOnly": false, "coreData": "overwrite",
+        "extensions": ["mod_spatialite", "lib/own.so"]
       },
       "parameters": {
         "before": { "type": "date", "required": true },

@@ -22,7 +22,8 @@ import Testing
           synchronous: .full,
           journalMode: .keep,
           readOnly: false,
-          coreData: .overwrite
+          coreData: .overwrite,
+          extensions: ["mod_spatialite", "jobs/lib/own.so"]
         )
     )
     #expect(

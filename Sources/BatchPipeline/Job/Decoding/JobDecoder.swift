@@ -164,6 +164,10 @@ extension JobDecoder {
     options.journalMode = section.oneOf("journalMode") ?? options.journalMode
     options.foreignKeys = section.boolean("foreignKeys") ?? options.foreignKeys
     options.readOnly = section.boolean("readOnly") ?? options.readOnly
+    options.extensions = (section.strings("extensions") ?? []).map { name in
+      // Without a slash, it is a name that the system's loader looks for.
+      name.contains("/") ? resolve(FilePath(name)) : FilePath(name)
+    }
     options.coreData = section.oneOf("coreData") ?? options.coreData
     section.finish()
     return options

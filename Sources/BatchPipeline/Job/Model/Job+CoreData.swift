@@ -2,17 +2,6 @@ import BatchIdentifiers
 import BatchStore
 
 extension Job {
-  /// The job's open database.
-  ///
-  /// A Core Data store can be written only if the job says so.
-  func openStore(isReadOnly: Bool = false) async throws(BatchError) -> Store {
-    try await Store(
-      keepingOpen: database.path.string,
-      isReadOnly: isReadOnly || database.readOnly,
-      busyTimeout: database.busyTimeout,
-      overwritesCoreData: database.coreData == .overwrite && action.writes
-    )
-  }
 
   /// Refuses to write to a Core Data store, unless the job says that no app will open it again.
   func refuseCoreData(_ store: Store) throws(BatchError) {

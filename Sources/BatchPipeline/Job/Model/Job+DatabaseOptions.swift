@@ -38,6 +38,9 @@ extension Job {
     public var server: Server?
     /// How long a process may be silent and keep its part of a shared run on PostgreSQL.
     public var lease: Duration
+    /// Extensions of SQLite that the schema needs, loaded by every connection of a run: paths, or
+    /// names for the system's loader.
+    public var extensions: [FilePath]
     /// How long to wait for another process's lock on the database, or for a lock of PostgreSQL.
     public var busyTimeout: Duration
     /// How thoroughly commits are synced to the disk.
@@ -59,7 +62,8 @@ extension Job {
       journalMode: JournalMode = .wal,
       foreignKeys: Bool = false,
       readOnly: Bool = false,
-      coreData: CoreData = .refuse
+      coreData: CoreData = .refuse,
+      extensions: [FilePath] = []
     ) {
       self.path = path
       lease = Self.defaultLease
@@ -69,6 +73,7 @@ extension Job {
       self.foreignKeys = foreignKeys
       self.readOnly = readOnly
       self.coreData = coreData
+      self.extensions = extensions
     }
 
     /// Makes options for a database of PostgreSQL.

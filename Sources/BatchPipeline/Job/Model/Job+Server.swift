@@ -246,6 +246,10 @@ extension Job {
         "on PostgreSQL the role's privileges decide what may be written"
       ),
       (
+        JobPath("database", "extensions"), !database.extensions.isEmpty,
+        "the extensions of PostgreSQL are the server's"
+      ),
+      (
         JobPath("database", "coreData"), database.coreData != standard.coreData,
         "Core Data has no stores in PostgreSQL"
       ),

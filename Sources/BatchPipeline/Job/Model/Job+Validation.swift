@@ -62,6 +62,9 @@ extension Job {
       "busyTimeout",
       zeroAllowed: true
     ).map { JobProblem($0) }
+    for (index, name) in database.extensions.enumerated() where name.isEmpty {
+      problems.append(.empty(.databaseExtension(index)))
+    }
     if database.readOnly, action.writes {
       problems.append(
         .init(

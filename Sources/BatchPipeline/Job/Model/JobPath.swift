@@ -53,6 +53,11 @@ public struct JobPath: Hashable, Sendable, CustomStringConvertible {
 extension JobPath {
   /// The path `database.path`.
   public static let database = JobPath("database", "path")
+  /// An item of `database.extensions`, counted from 0.
+  static func databaseExtension(_ index: Int) -> JobPath {
+    JobPath("database", "extensions").appending(index)
+  }
+
   /// The path `source.entity`.
   public static let entity = JobPath("source", "entity")
   /// The path `source.query`.
