@@ -43,8 +43,8 @@ struct DoctorCommand: AsyncParsableCommand {
       ("SQLite", "\(found.sqlite.version)\(fault)"),
       ("journal", "\(found.journalMode)\(log)"),
     ]
-    if found.openIn.isEmpty { facts.append(("open in", "no other process that can be seen")) }
-    for user in found.openIn {
+    if found.processes.isEmpty { facts.append(("open in", "no other process that can be seen")) }
+    for user in found.processes {
       let activities = user.activities.joined(separator: ", ")
       facts.append(("open in", "\(user.words)\(activities.isEmpty ? "" : ": \(activities)")"))
     }

@@ -40,7 +40,7 @@ import Testing
     let found = try examine("--full")
     #expect(found["journalMode"] as? String == mode)
     #expect((found["damage"] as? [String])?.isEmpty == true && found["check"] as? String == "full")
-    #expect((found["openIn"] as? [Any])?.isEmpty == true)
+    #expect((found["processes"] as? [Any])?.isEmpty == true)
     #expect((found["runs"] as? [Any])?.isEmpty == true)
     let library = try #require(found["sqlite"] as? [String: Any])
     #expect(library["version"] as? String == "\(SQLiteVersion.linked)")
@@ -54,7 +54,7 @@ import Testing
     try writer.execute("UPDATE numbers SET n = 1 WHERE id = 1")
     try writer.execute("BEGIN IMMEDIATE")
     let found = try examine()
-    let users = try #require(found["openIn"] as? [[String: Any]])
+    let users = try #require(found["processes"] as? [[String: Any]])
     let own = users.filter { $0["process"] as? Int == Int(getpid()) }
     #expect(own.count == 1, "\(users)")
     #expect((own.first?["activities"] as? [String])?.contains("writes") == true)

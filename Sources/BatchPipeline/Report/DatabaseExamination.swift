@@ -41,7 +41,7 @@ package struct DatabaseExamination: Sendable, Encodable {
   package let journalMode: String
   package let logBytes: Int
   /// The other processes that have it open.
-  package let openIn: [DatabaseUser]
+  package let processes: [DatabaseUser]
   package let runs: [Run]
   /// The check that was made: `quick` or `full`.
   package let check: String
@@ -61,7 +61,7 @@ package struct DatabaseExamination: Sendable, Encodable {
     func size(_ suffix: String) -> Int {
       FileSystem.status(of: FilePath("\(path)\(suffix)")).map { Int($0.size) } ?? 0
     }
-    let openIn = DatabaseUser.others(ofDatabase: path)
+    let processes = DatabaseUser.others(ofDatabase: path)
     var options = Connection.Options(isReadOnly: true)
     options.leavesNoTrace = true
     let connection = try Connection(path: path, options: options)
@@ -71,7 +71,7 @@ package struct DatabaseExamination: Sendable, Encodable {
     sqlite = Library(version: "\(version)", hasResetFault: version.hasResetFault)
     journalMode = try connection.journalMode()
     logBytes = size("-wal")
-    self.openIn = openIn
+    self.processes = processes
     var runs: [Run] = []
     for job in try StoredRun.jobs(in: connection) {
       for run in try StoredRun.all(ofJob: job, in: connection) {
@@ -89,8 +89,8 @@ package struct DatabaseExamination: Sendable, Encodable {
         "the file is damaged: restore a backup, or save what can be read with .recover of sqlite3"
       )
     }
-    if journalMode == "wal", let risk = openIn.riskOfReset { advice.append(risk) }
-    if size("-journal") > 0, !openIn.contains(where: { $0.activities.contains("writes") }) {
+    if journalMode == "wal", let risk = processes.riskOfReset { advice.append(risk) }
+    if size("-journal") > 0, !processes.contains(where: { $0.activities.contains("writes") }) {
       advice.append(
         "a writer was killed: the next program that opens the database rolls its transaction back"
       )
@@ -148,7 +148,7 @@ extension DatabaseExamination.Run {
     switch standing {
     case "unfinished" where isLost:
       return "job \(job) is unfinished, \(counts), and its checkpoint is missing:"
-        + " restore \(checkpoint ?? "it"), or begin anew with batch run --fresh"
+        + " restore \(checkpoint ?? "it"), or begin again with batch run --fresh"
     case "unfinished": return "job \(job) is unfinished, \(counts): batch run resumes it"
     case "finished": return "job \(job) is done, but nobody has seen the end: batch run reports it"
     default: return "job \(job) has a run that was set aside, \(counts): batch cleanup removes it"
