@@ -197,8 +197,6 @@ extension BulkChange {
 
   /// Finds out why rows were not changed: an existing row already had the new values, if such rows
   /// are left alone, or did not satisfy `where`; the others are gone.
-  ///
-  /// - Throws: `BatchError` of code `constraint` if a trigger keeps a row as it is, or a conflict clause does.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: ChunkKeys,
@@ -211,13 +209,11 @@ extension BulkChange {
     let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
     // In key order.
     let order = keys.isRange ? " NOT INDEXED" : ""
-    let isMatch = matchConditions.isEmpty ? "1" : matchConditions.joined(separator: " AND ")
     let statement = try connection.prepare(
-      "SELECT \(rowID), \(isUnchanged), (\(isMatch)) IS TRUE FROM \(table)\(order) WHERE \(keys.condition(key: key))"
+      "SELECT \(rowID), \(isUnchanged) FROM \(table)\(order) WHERE \(keys.condition(key: key))"
     )
     try statement.bind(parameters)
     var passedOver = PassedOver()
-    var isKept = false
     try keys.forEachBinding(of: statement, key: key) { found throws(BatchError) in
       var found = found
       while try statement.step() {
@@ -228,15 +224,9 @@ extension BulkChange {
         if statement.integer(at: 1) != 0 {
           passedOver.unchanged.insert(number)
         } else {
-          isKept = isKept || statement.integer(at: 2) != 0
           passedOver.noLongerMatching.insert(number)
         }
       }
-    }
-    if isKept,
-      let reason = try keepsRow(from: changeSQL(for: keys), on: entity.table, in: connection)
-    {
-      throw reason
     }
     passedOver.vanished = missed
     passedOver.vanished.subtract(passedOver.unchanged)

@@ -95,6 +95,7 @@ import Testing
 
   @Test(arguments: [
     "CREATE TRIGGER g AFTER UPDATE ON t BEGIN DELETE FROM t WHERE id = new.id; END",
+    "CREATE TRIGGER g BEFORE UPDATE ON t BEGIN SELECT RAISE(IGNORE); END",
     "CREATE TRIGGER g AFTER UPDATE ON t BEGIN INSERT INTO t VALUES (new.id + 100, 5); END",
   ])
   func `a trigger that interferes with an update leaves sane counts`(trigger: String) async throws {
@@ -115,6 +116,7 @@ import Testing
 
   @Test(arguments: [
     "CREATE TRIGGER g AFTER DELETE ON t BEGIN INSERT INTO t VALUES (old.id, 9); END",
+    "CREATE TRIGGER g BEFORE DELETE ON t BEGIN SELECT RAISE(IGNORE); END",
     "CREATE TRIGGER g AFTER DELETE ON t BEGIN DELETE FROM t WHERE id > old.id; END",
   ])
   func `a trigger that interferes with a delete leaves sane counts`(trigger: String) async throws {
@@ -222,47 +224,23 @@ import Testing
     }
   }
 
-  @Test(arguments: ["update", "delete", "archive"])
-  func `a trigger that keeps a row fails the row, and is named`(action: String) async throws {
+  @Test func `a trigger that keeps a row out of a delete with an archive is named`() async throws {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
       "CREATE TABLE kept (id INTEGER PRIMARY KEY, n)",
       "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
-      "CREATE TRIGGER u BEFORE UPDATE ON t WHEN old.id = 2 BEGIN SELECT RAISE(IGNORE); END",
       "CREATE TRIGGER d BEFORE DELETE ON t WHEN old.id = 2 BEGIN SELECT RAISE(IGNORE); END",
       "CREATE TRIGGER other BEFORE INSERT ON t BEGIN SELECT RAISE(IGNORE); END"
     )
     let entity = try store.schema.entity(named: "t")
     let archive = try BulkChange.Archive(store.schema.entity(named: "kept"), for: entity)
-    let change: BulkChange.Action =
-      action == "update" ? increment : .delete(archive: action == "archive" ? archive : nil)
-    let error = await #expect(throws: BatchError.self) { try await apply(change, in: store) }
-    let name = action == "update" ? "u" : "d"
+    let error = await #expect(throws: BatchError.self) {
+      try await apply(.delete(archive: archive), in: store)
+    }
     #expect(error?.code == .constraint)
-    #expect(
-      error?.message
-        == "identifier 2: the trigger \"\(name)\" keeps \"t\" as it is, without an error: it ignores the row"
-    )
+    #expect(error?.message.contains("the trigger \"d\" keeps \"t\" as it is") == true)
     #expect(try Connection(path: store.path).texts("SELECT n FROM t") == ["1", "2", "3"])
     #expect(try Connection(path: store.path).texts("SELECT n FROM kept").isEmpty)
-    // A row that no longer matches is not kept by the trigger.
-    let outcomes = try await apply(
-      change,
-      where: "n < 9",
-      in: store,
-      meanwhile: "DROP TRIGGER u; UPDATE t SET n = 9 WHERE id = 2"
-    )
-    #expect(outcomes.succeeded == 2 && outcomes.noLongerMatching == 1)
-  }
-
-  @Test func `a conflict clause that keeps a row fails the row, and is named`() async throws {
-    let store = try await store(
-      "CREATE TABLE t (id INTEGER PRIMARY KEY, n UNIQUE ON CONFLICT IGNORE)",
-      "INSERT INTO t VALUES (1, 1), (2, 2), (3, 4)"
-    )
-    let error = await #expect(throws: BatchError.self) { try await apply(increment, in: store) }
-    #expect(error?.message.contains("a conflict clause of \"t\" keeps") == true)
-    #expect(try Connection(path: store.path).texts("SELECT n FROM t") == ["1", "2", "4"])
   }
 
   @Test func `a row that the archive does not take is not deleted`() async throws {
