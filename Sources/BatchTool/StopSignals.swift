@@ -18,6 +18,8 @@ final class StopSignals {
   /// How soon after another a signal counts as the same.
   static let moment = Duration.milliseconds(100)
 
+  private static let numbers = [SIGINT, SIGTERM]
+
   private let sources: [any DispatchSourceSignal]
 
   /// - Parameters:
@@ -35,8 +37,7 @@ final class StopSignals {
     let queue = DispatchQueue(label: "batch.signals")
     // Touched on the serial queue only.
     nonisolated(unsafe) var first: ContinuousClock.Instant?
-    sources = [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
+    sources = Self.numbers.map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler {
         let now = ContinuousClock.now
@@ -61,7 +62,7 @@ final class StopSignals {
     )
   }
 
-  /// Starts listening; a signal before that would be lost.
+  /// Starts listening; a signal before that ends the process, which has done nothing yet.
   func listen() async {
     for source in sources {
       await withCheckedContinuation { continuation in
@@ -69,6 +70,10 @@ final class StopSignals {
         source.resume()
       }
     }
+    #if canImport(Darwin)
+    // Sources get ignored signals too. On Linux, libdispatch handles them, and an ignored one would be lost.
+    for number in Self.numbers { signal(number, SIG_IGN) }
+    #endif
   }
 
   func cancel() {

@@ -87,7 +87,8 @@ package struct SharedRunStatus: Sendable, Encodable {
         name: host.name,
         process: host.process,
         spans: host.spanCount,
-        identifiersPerSecond: host.isAlive(within: lease) ? host.rate : nil,
+        // One that misses heartbeats may be waiting.
+        identifiersPerSecond: host.isAlive(within: min(lease, .seconds(5))) ? host.rate : nil,
         hold: host.isAlive(within: lease) ? host.hold : nil,
         lastSeenSecondsAgo: host.silence / .seconds(1),
         isAlive: host.isAlive(within: lease),
