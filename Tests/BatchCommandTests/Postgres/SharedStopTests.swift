@@ -78,7 +78,7 @@ private final class StopTrial {
   private let server: Int32
 
   init(in cluster: TestCluster) throws {
-    job = try SharedJob(
+    let job = try SharedJob(
       rows: 2_000,
       "CREATE TABLE u (id bigint PRIMARY KEY, n int NOT NULL DEFAULT 0)",
       in: cluster
@@ -86,18 +86,19 @@ private final class StopTrial {
     // Another job makes the tables of runs.
     try job.writeJob(["name": "first"])
     try job.database.run("ALTER TABLE t RENAME TO v; ALTER TABLE u RENAME TO t")
-    #expect(try job.start().wait().status == 0)
+    let first = try job.start().wait()
+    #expect(first.status == 0, "\(first.errors)")
     try job.database.run("ALTER TABLE t RENAME TO u; ALTER TABLE v RENAME TO t")
-    try job.writeJob(
-      SharedJob.slowly.merging([
-        "database": ["url": job.url(), "lease": SharedJob.lease, "busyTimeout": "60s"]
-      ]) { $1 }
-    )
-    other = try job.database.session()
+    let database = ["url": job.url(), "lease": SharedJob.lease, "busyTimeout": "60s"]
+    try job.writeJob(SharedJob.slowly.merging(["database": database]) { $1 })
+    let other = try job.database.session()
     try other.run("SET synchronous_commit = off")
     try other.run("ALTER DATABASE \(job.database.name) SET synchronous_commit = on")
     let file = try String(contentsOfFile: "\(cluster.folder)/data/postmaster.pid", encoding: .utf8)
-    server = try #require(file.split(separator: "\n").first.flatMap { Int32($0) })
+    let number = file.split(separator: "\n").first.flatMap { Int32($0) }
+    server = try #require(number)
+    self.job = job
+    self.other = other
   }
 
   deinit { try? remove() }
