@@ -2,6 +2,7 @@ import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 import BatchTestSupport
+import SystemPackage
 import Testing
 
 /// Values of options, which come from a program and not from a checked file.
@@ -22,7 +23,7 @@ import Testing
   }
 
   private func run(_ options: BatchRun.Options) async throws {
-    let job = try Job(contentsOf: directory.file("job.json"))
+    let job = try Job(contentsOf: FilePath(directory.file("job.json")))
     let summary = try await BatchRun(job, options: options).run()
     #expect(summary.state == .completed)
   }
