@@ -23,9 +23,11 @@ package struct ContextProcessor: ChunkProcessor {
     lane: WriterLane?,
     ledger: LedgerPlace,
     onFailure: FailurePolicy,
+    inOrder: Bool = false,
     recordingFor run: String? = nil
   ) {
     recordedRun = run
+    self.inOrder = inOrder
     self.list = list
     self.work = work
     self.lane = lane
@@ -39,7 +41,7 @@ package struct ContextProcessor: ChunkProcessor {
   /// saved.
   private static let conflictLimit = 50
 
-  package var inOrder: Bool { false }
+  package let inOrder: Bool
   package var hasLostWorkers: Bool { times.hasLost }
   package var patience: Duration? { work.timeLimit ?? .seconds(60) }
 

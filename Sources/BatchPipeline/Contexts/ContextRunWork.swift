@@ -186,6 +186,8 @@ struct ContextPlan: StoreRunPlan {
         lane: execution.lane,
         ledger: ledger,
         onFailure: execution.onFailure,
+        // A run that is resumed without its selection knows only the list.
+        inOrder: run.selection.isOrdered || !execution.list.isSorted,
         recordingFor: job.undo.map { _ in execution.session.run }
       )
     )

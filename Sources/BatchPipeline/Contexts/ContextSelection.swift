@@ -21,6 +21,11 @@ enum ContextSelection: Sendable {
     }
   }
 
+  /// Whether it asks for an order.
+  var isOrdered: Bool {
+    if case .query(.success(let query)) = self { query.query.isOrdered } else { false }
+  }
+
   /// The name of the entity, as far as it is known before the identifiers are.
   var entity: String? {
     switch self {

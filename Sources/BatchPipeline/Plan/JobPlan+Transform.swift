@@ -46,6 +46,7 @@ extension JobPlan.Work {
         recheck: job.source.recheck,
         parameters: values,
         enforcesForeignKeys: job.database.foreignKeys,
+        ordered: job.source.isOrdered,
         connection: connection
       )
       try work.compile(in: connection)

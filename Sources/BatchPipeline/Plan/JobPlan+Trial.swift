@@ -4,7 +4,7 @@ import BatchStore
 
 extension JobPlan {
   /// The number of rows on which an update is tried.
-  private static let tried = 1_000
+  static let tried = 1_000
   /// The maximum bytes of texts and blobs in them.
   private static let triedBytes = 16 << 20
 
@@ -12,14 +12,40 @@ extension JobPlan {
   struct Trial {
     /// The number of rows tried.
     var rows = 0
+    /// The number of rows that would fail.
+    var refused = 0
     /// Which rows a table would refuse, and which `lower()` or `upper()` would not fully convert.
     var warnings: [String] = []
   }
 
-  /// Tries an update, or a deletion with an archive, on the first rows; nil for any other change.
+  /// Tries an update, or a deletion that the archive or foreign keys of the table may refuse, on the
+  /// first rows in their order; nil for any other change.
   ///
-  /// - Complexity: Reads up to 1,000 rows, and as many entries of each unique index that changes.
+  /// - Complexity: Reads up to 1,000 rows, and as many entries of each unique index that changes; if
+  ///   some fail, as many in the orders that may be better.
   func trial(
+    of list: PackedIdentifiers?,
+    in connection: Connection
+  ) throws(BatchError) -> Trial? {
+    guard var trial = try trialInOrder(of: list, in: connection) else { return nil }
+    if trial.refused > 0,
+      let order = try connection.within(
+        Self.tryingTime,
+        { () throws(BatchError) in
+          try betterOrder(in: connection)
+        }
+      ) ?? nil
+    {
+      trial.warnings.append("none of the first rows would fail with \(order)")
+    }
+    return trial
+  }
+
+  /// How long it looks for a better order.
+  private static let tryingTime = Duration.seconds(3)
+
+  /// Tries the change on the first rows of a list, or of the query.
+  func trialInOrder(
     of list: PackedIdentifiers?,
     in connection: Connection
   ) throws(BatchError) -> Trial? {
@@ -28,7 +54,7 @@ extension JobPlan {
     case .update where !assignments.isEmpty:
       let columns = entity.attributes.filter { !$0.isGenerated }.map(\.column)
       let values = Dictionary(uniqueKeysWithValues: assignments.map { ($0.column, $0.value) })
-      let trial = try ConstraintTrial(
+      var trial = try ConstraintTrial(
         of: entity,
         changing: Array(values.keys),
         enforcingForeignKeys: job.database.foreignKeys,
@@ -39,27 +65,43 @@ extension JobPlan {
       }
       .compactMap { LetterCase(of: $0.0, column: $0.1) }
       let after = columns.map { values[$0] ?? SQLExpression(SQLName.quoted($0)) }
-      return try tried(trial, columns, after, letters, of: list, in: connection)
-    case .delete(let archive?) where archive.creation == nil && entity.kind == .table:
-      let trial = try ConstraintTrial(
-        insertingInto: archive.entity,
-        archive.columns,
-        enforcingForeignKeys: job.database.foreignKeys,
-        in: connection
-      )
-      let after = archive.columns.map { SQLExpression(SQLName.quoted($0)) }
-      return try tried(trial, archive.columns, after, [], of: list, in: connection)
-    case .update, .delete, .assign: return nil
+      return try tried(columns, after, letters, of: list, in: connection) {
+        trial?.problem(with: $0, in: connection)
+      }
+    case .delete(let archive):
+      var columns: [String] = []
+      var archiving: ConstraintTrial?
+      if let archive, archive.creation == nil, entity.kind == .table {
+        columns = archive.columns
+        archiving = try ConstraintTrial(
+          insertingInto: archive.entity,
+          columns,
+          enforcingForeignKeys: job.database.foreignKeys,
+          in: connection
+        )
+      }
+      var deletion: DeletionTrial?
+      if change.orderMatters, job.database.foreignKeys {
+        deletion = try DeletionTrial(of: change, in: connection)
+      }
+      if columns.isEmpty, deletion == nil { return nil }
+      let all = columns + query.key.columns
+      let after = all.map { SQLExpression(SQLName.quoted($0)) }
+      return try tried(all, after, [], of: list, in: connection) { values in
+        archiving?.problem(with: Array(values[..<columns.count]), in: connection)
+          ?? deletion?.problem(with: Array(values[columns.count...]), in: connection)
+      }
+    case .update, .assign: return nil
     }
   }
 
   private func tried(
-    _ trial: ConstraintTrial?,
     _ columns: [String],
     _ after: [SQLExpression],
     _ letters: [LetterCase],
     of list: PackedIdentifiers?,
-    in connection: Connection
+    in connection: Connection,
+    _ problem: ([SQLValue]) -> String?
   ) throws(BatchError) -> Trial {
     var rows = 0
     var bytes = 0
@@ -68,7 +110,7 @@ extension JobPlan {
     let sampler = RowSampler(query, list: list, columns: columns, after: after)
     let failure = try sampler.forEachChange(limit: Self.tried, in: connection) { after in
       rows += 1
-      if let problem = trial?.problem(with: after, in: connection) {
+      if let problem = problem(after) {
         problems[problem, default: 0] += 1
       }
       for letter in letters {
@@ -95,7 +137,11 @@ extension JobPlan {
         "\(letter.function)() changes the letters A to Z only: \(found.count.grouped) \(first) keep others, as"
           + " \(String(found.example.prefix(40)).quotedForMessage) does; a transform can change all letters"
       }
-    return Trial(rows: rows, warnings: warnings)
+    return Trial(
+      rows: rows,
+      refused: problems.reduce(0) { $0 + $1.value },
+      warnings: warnings
+    )
   }
 
   /// The key of a row of a list for which an expression fails, and its column; nil if none does.

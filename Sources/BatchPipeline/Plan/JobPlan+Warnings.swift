@@ -175,11 +175,12 @@ extension Entity {
     }
     if case .delete = job.action {
       let isEnforced = job.database.foreignKeys
+      // Rows of the table itself are tried in their order.
       let children = try connection.texts(
         """
         SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
-        WHERE s.type = 'table' AND lower(f."table") = lower(?)
-          AND (NOT ? OR f.on_delete IN ('NO ACTION', 'RESTRICT'))
+        WHERE s.type = 'table' AND lower(f."table") = lower(?1)
+          AND (NOT ?2 OR f.on_delete IN ('NO ACTION', 'RESTRICT') AND lower(s.name) <> lower(?1))
         """,
         .text(table),
         .integer(isEnforced ? 1 : 0)

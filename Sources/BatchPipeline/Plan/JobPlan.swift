@@ -14,7 +14,7 @@ public struct JobPlan: Sendable {
   /// The values of the job's parameters.
   public let parameters: ParameterValues
   /// The identifiers to select.
-  package let query: IdentifierQuery
+  package internal(set) var query: IdentifierQuery
   /// The condition that selects them, and what its terms read; nil without one.
   let condition: Condition?
   /// The action on them.
@@ -264,7 +264,14 @@ extension JobPlan.Work {
     }
     let reach = try change.reach(enforcesForeignKeys: job.database.foreignKeys, in: connection)
     if reach == .nothing { change.isIndependent = try !change.replaces(in: connection) }
-    self = .change(change, isRowByRow: reach != .nothing)
+    change.orderMatters = try change.dependsOnOrder(
+      job.source.isOrdered,
+      enforcesForeignKeys: job.database.foreignKeys,
+      in: connection
+    )
+    // A statement for several rows changes them in an order of its own.
+    let isOrdered = job.source.isOrdered && change.orderMatters
+    self = .change(change, isRowByRow: reach != .nothing || isOrdered)
   }
 }
 

@@ -111,6 +111,10 @@ extension JobPlan {
   ///
   /// - Complexity: One count of the matching rows, and reads of up to 10,000 of them.
   public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
+    try await inDeletionOrder(within: Self.samplingTime).reportInOrder(chunkSize)
+  }
+
+  private func reportInOrder(_ chunkSize: Int?) async throws(BatchError) -> PlanReport {
     let reader = store.connection(label: "batch.plan")
     let adapts = chunkSize == nil && job.chunk.target != nil
     let chunkSize = ChunkSizing(
@@ -189,7 +193,7 @@ extension JobPlan {
 
   /// The first identifiers of the selection; nil if finding rows by key reads others, so that the
   /// condition finds them better.
-  private func firstIdentifiers(
+  func firstIdentifiers(
     _ count: Int,
     in connection: Connection
   ) throws(BatchError) -> PackedIdentifiers? {

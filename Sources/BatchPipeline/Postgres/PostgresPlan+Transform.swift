@@ -32,7 +32,8 @@ extension PostgresPlan {
       writing: transform.writes,
       condition: recheck,
       parameters: query.parameters,
-      path: query.path
+      path: query.path,
+      inOrder: job.source.isOrdered
     )
     let columns = TransformColumns(
       reads: work.reads.map(\.name),

@@ -35,6 +35,9 @@ package struct PostgresPlan: Sendable {
     case export(PostgresExport, Job.Export)
   }
 
+  /// Whether chunks are committed in the order of the list, by whichever process.
+  var isInOrder: Bool { job.action.writes && job.source.isOrdered }
+
   package var table: PostgresTable { query.table }
   package var key: PostgresKey { query.key }
 
@@ -116,7 +119,8 @@ package struct PostgresPlan: Sendable {
           condition: recheck,
           leavesUnchanged: job.action.leavesUnchanged,
           parameters: values,
-          path: path
+          path: path,
+          inOrder: job.source.isOrdered
         )
       }
       if createsArchive, let archive = try Self.newArchive(of: job, for: table, in: session) {

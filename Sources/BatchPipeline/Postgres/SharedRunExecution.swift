@@ -72,7 +72,7 @@ struct SharedRunExecution {
     await hooks.run(.onStart, session.summary())
 
     let spans = LeasedSpans(
-      SpanClaims(heartbeat, lease: lease),
+      SpanClaims(heartbeat, lease: lease, inOrder: plan.isInOrder),
       by: connection("batch.spans")
     )
     let (ending, failure, reason) = await loop(spans, presence, session)

@@ -110,6 +110,7 @@ extension JobPlan: StoreRunPlan {
     if let imported = try importedIdentifiers() {
       return RunSelection(list: imported.list, isGiven: true, hash: imported.hash)
     }
+    let query = try await inDeletionOrder(within: nil).query
     return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
   }
 
@@ -168,6 +169,7 @@ extension JobPlan: StoreRunPlan {
           list: execution.list,
           change: change.expecting(expected),
           isRowByRow: isRowByRow,
+          inOrder: isInOrder,
           lane: requireLane(execution),
           ledger: ledger,
           onFailure: execution.onFailure
@@ -185,7 +187,8 @@ extension JobPlan: StoreRunPlan {
           lane: requireLane(execution),
           ledger: ledger,
           onFailure: execution.onFailure,
-          patience: action.timeout
+          patience: action.timeout,
+          inOrder: isInOrder
         )
       )
     case .export(let export, let action):

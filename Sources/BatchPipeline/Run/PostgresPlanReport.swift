@@ -311,6 +311,12 @@ extension PostgresPlan {
       let tables = Set(cascades.map(\.table)).sorted().joined(separator: ", ")
       warnings.append("rows of \(tables) are changed or deleted too, by their foreign keys")
     }
+    if isInOrder {
+      warnings.append(
+        "rows change in the order of the list (source), by one process at a time: others wait, and go on when it"
+          + " ends"
+      )
+    }
     if condition != nil, recheck.predicate == nil, job.source.recheck == .row, job.action.writes {
       warnings.append(
         "a row that somebody changes after it was selected is written anyway: where reads other rows;"

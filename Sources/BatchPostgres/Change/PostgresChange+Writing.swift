@@ -258,7 +258,7 @@ extension PostgresChange: ChunkChange {
   }
 
   package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
-    try statement(for: keys)
+    isOneByOne ? nil : try statement(for: keys)
   }
 
   package func canBeListed(_ error: BatchError) -> Bool {
@@ -323,11 +323,21 @@ extension PostgresChange: ChunkChange {
     _ keys: RowKeys,
     in session: PostgresSession
   ) throws(BatchError) -> WrittenRows {
-    let statement = try listingStatement(for: keys)
-    let result = try session.execute(statement.sql, statement.values)
-    let changed = try numbers(result)
-    if case .delete(.some) = action, result.count > 0 {
-      try requireArchived(Int(result.integer(0, 1) ?? 0), of: result.count)
+    var changed = RangeSet<Int>()
+    if isOneByOne {
+      for first in stride(from: 0, to: keys.count, by: Self.sentTogether) {
+        let rows = first..<min(first + Self.sentTogether, keys.count)
+        let statements = try rows.map { row throws(BatchError) in
+          try listingStatement(for: keys.selecting([row]))
+        }
+        for (row, result) in zip(rows, try session.execute(together: statements))
+        where try !listed(result).isEmpty {
+          changed.insert(contentsOf: row..<row + 1)
+        }
+      }
+    } else {
+      let statement = try listingStatement(for: keys)
+      changed = try listed(session.execute(statement.sql, statement.values))
     }
     var written = WrittenRows()
     written.succeeded = changed.indexCount
@@ -338,6 +348,17 @@ extension PostgresChange: ChunkChange {
     let gone = written.passedOver.noLongerMatching.indexCount
     guard condition.isRequired, gone > 0 else { return written }
     throw .noLongerMatching(gone)
+  }
+
+  /// How many statements about a row each are sent before their answers are read.
+  private static let sentTogether = 256
+
+  /// The numbers of the keys whose rows a statement has changed.
+  private func listed(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
+    if case .delete(.some) = action, result.count > 0 {
+      try requireArchived(Int(result.integer(0, 1) ?? 0), of: result.count)
+    }
+    return try numbers(result)
   }
 
   /// Finds out why rows were not changed: a row that still exists either already had its new values, if the job skips

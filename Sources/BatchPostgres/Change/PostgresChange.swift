@@ -56,6 +56,8 @@ package struct PostgresChange: Sendable {
   package let parameters: PostgresParameters
   /// The search path for names in the expressions: the one under which they were checked.
   package let path: SearchPath
+  /// Whether each row has a statement of its own, in the order of the list.
+  package let isOneByOne: Bool
 
   package init(
     of table: PostgresTable,
@@ -64,7 +66,8 @@ package struct PostgresChange: Sendable {
     condition: Condition = Condition(),
     leavesUnchanged: Bool = false,
     parameters: PostgresParameters = PostgresParameters(),
-    path: SearchPath
+    path: SearchPath,
+    inOrder: Bool = false
   ) {
     self.table = table
     self.key = key
@@ -73,6 +76,15 @@ package struct PostgresChange: Sendable {
     self.leavesUnchanged = leavesUnchanged
     self.parameters = parameters
     self.path = path
+    var columns: [String]?
+    var expressions = [condition.predicate].compactMap(\.self)
+    if case .update(let assignments) = action {
+      columns = assignments.map(\.column.name)
+      expressions += assignments.map(\.value)
+    }
+    isOneByOne =
+      inOrder
+      && (table.isAffectedByOrder(of: columns) || !expressions.allSatisfy(\.isAboutRow))
   }
 
   // MARK: Statements

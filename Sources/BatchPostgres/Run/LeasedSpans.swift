@@ -30,6 +30,9 @@ package final class LeasedSpans: SpanSource {
   /// The spans by their first positions.
   private let spans = Lock<[Int: Span]>([:])
 
+  /// Whether chunks must be committed in the order of their positions.
+  var inOrder: Bool { claims.inOrder }
+
   /// Leases spans for a process on a connection of its own.
   package init(_ claims: SpanClaims, by connection: PostgresConnection) {
     self.claims = claims

@@ -28,7 +28,7 @@ package struct SharedChangeProcessor: ChunkProcessor {
     reconnection = patience
   }
 
-  package var inOrder: Bool { false }
+  package var inOrder: Bool { spans.inOrder }
   package var patience: Duration? { nil }
 
   package func prepare(

@@ -39,7 +39,7 @@ package struct SharedTransformProcessor: ChunkProcessor {
     self.computing = computing
   }
 
-  package var inOrder: Bool { false }
+  package var inOrder: Bool { spans.inOrder }
 
   package func prepare(
     _ positions: Range<Int>,

@@ -36,12 +36,15 @@ package struct SpanClaims: Sendable {
   package let host: String
   /// How long a process keeps its spans without a heartbeat.
   package let lease: Duration
+  /// Whether a span is free only once all before it are done, so that processes take turns.
+  package let inOrder: Bool
 
-  package init(_ heartbeat: HostHeartbeat, lease: Duration) {
+  package init(_ heartbeat: HostHeartbeat, lease: Duration, inOrder: Bool = false) {
     tables = heartbeat.tables
     run = heartbeat.run
     host = heartbeat.host
     self.lease = lease
+    self.inOrder = inOrder
   }
 
   /// Asks for a span.
@@ -70,6 +73,10 @@ package struct SpanClaims: Sendable {
           "UPDATE \(tables.host) SET seen_at = clock_timestamp() WHERE run = $1::uuid AND host = $2::uuid",
         values: [.text(run), .text(host)]
       )
+      let turn =
+        inOrder
+        ? "AND NOT EXISTS (SELECT FROM \(tables.span) AS e WHERE e.run = s.run AND e.first < s.first AND NOT e.done)"
+        : ""
       let claimed = PostgresStatement(
         sql: """
           WITH free AS MATERIALIZED (
@@ -81,6 +88,7 @@ package struct SpanClaims: Sendable {
               AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
                 SELECT FROM \(tables.host) AS h WHERE h.run = s.run AND h.host = s.host
                   AND abs(extract(epoch FROM clock_timestamp() - h.seen_at)) * 1000 <= $4))
+              \(turn)
             ORDER BY s.first LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
           UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
           WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token

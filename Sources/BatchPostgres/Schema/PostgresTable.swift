@@ -132,6 +132,21 @@ package struct PostgresTable: Sendable {
     ).about(.attribute(name))
   }
 
+  /// Whether the outcome of rows can depend on the order in which they change, by constraints or triggers.
+  ///
+  /// The columns are those that are set; nil if rows are deleted.
+  package func isAffectedByOrder(of columns: [String]? = nil) -> Bool {
+    let event = columns == nil ? "DELETE" : "UPDATE"
+    if triggers.contains(where: { $0.isEnabled && $0.events.contains(event) }) { return true }
+    guard let columns else {
+      return referrers.contains { key in references.contains { $0 == key } }
+    }
+    return indexes.contains { index in
+      (index.isUnique || index.isOfConstraint)
+        && (index.isPartial || index.columns.contains { $0.map(columns.contains) ?? true })
+    }
+  }
+
   /// Checks the role's privileges.
   ///
   /// - Parameters:

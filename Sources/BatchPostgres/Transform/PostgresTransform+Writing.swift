@@ -27,7 +27,7 @@ extension PostgresTransform: ChunkChange {
     for chunk: TransformedRows
   ) throws(BatchError) -> PostgresStatement? {
     // Failures count toward the whole run's limit, which only listing checks.
-    guard chunk.failures.isEmpty, !chunk.changed.isEmpty else { return nil }
+    guard !isOneByOne, chunk.failures.isEmpty, !chunk.changed.isEmpty else { return nil }
     return try statement(for: chunk, chunk.changed)
   }
 
@@ -78,7 +78,10 @@ extension PostgresTransform: ChunkChange {
       onFailure: policy.after(chunk.failures.count),
       isAboutRows: table.isAboutRows,
       naming: { $0.about(chunk.rows.key(of: chunk.changed[$1])) }
-    ) { part throws(BatchError) in try set(Array(chunk.changed[part])) }
+    ) { part throws(BatchError) in
+      let rows = Array(chunk.changed[part])
+      for piece in isOneByOne ? rows.map({ [$0] }) : [rows] { try set(piece) }
+    }
     written.failures = chunk.failures
     written.failures += failures.map { (chunk.rows.numbers[chunk.changed[$0.number]], $0.error) }
     written.failures.sort { $0.number < $1.number }

@@ -17,6 +17,8 @@ package struct PostgresTransform: Sendable {
   package let condition: PostgresChange.Condition
   package let parameters: PostgresParameters
   package let path: SearchPath
+  /// Whether each row has a statement of its own, in the order of the list.
+  package let isOneByOne: Bool
 
   /// A transform of rows that a key identifies.
   ///
@@ -29,7 +31,8 @@ package struct PostgresTransform: Sendable {
     writing writes: [String],
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
-    path: SearchPath
+    path: SearchPath,
+    inOrder: Bool = false
   ) throws(BatchError) {
     self.table = table
     self.key = key
@@ -44,6 +47,9 @@ package struct PostgresTransform: Sendable {
     self.condition = condition
     self.parameters = parameters
     self.path = path
+    isOneByOne =
+      inOrder
+      && (table.isAffectedByOrder(of: writes) || condition.predicate?.isAboutRow == false)
   }
 
   /// Checks, before the first chunk, whether rows can be read and set at all; changes nothing.

@@ -8,7 +8,7 @@ package struct IdentifierQuery: Sendable {
   let condition: String
   private var order: String
   /// The order without the key, or empty.
-  private let termOrder: String
+  private var termOrder: String
   private var window: Window
   /// The caller's condition, besides the entity's own.
   private let predicate: String?
@@ -147,6 +147,20 @@ package struct IdentifierQuery: Sendable {
     }
     var query = self
     query.order = SQLName.quoted(name)
+    return query
+  }
+
+  /// Whether an order was asked for.
+  package var isOrdered: Bool { !termOrder.isEmpty }
+
+  /// Whether the order decides which rows are selected.
+  package var isLimited: Bool { !window.isWhole }
+
+  /// The query with another order, in SQL.
+  package func ordered(by terms: [String]) -> IdentifierQuery {
+    var query = self
+    query.order = (terms + key.columns.map(SQLName.quoted)).joined(separator: ", ")
+    query.termOrder = terms.joined(separator: ", ")
     return query
   }
 

@@ -7,6 +7,7 @@ package struct ChangeProcessor: LaneProcessor {
   package let change: BulkChange
   /// Whether each row has its own statement.
   package let isRowByRow: Bool
+  package let inOrder: Bool
   package let lane: WriterLane
   package let ledger: LedgerPlace
   package let onFailure: FailurePolicy
@@ -15,6 +16,7 @@ package struct ChangeProcessor: LaneProcessor {
     list: PackedIdentifiers,
     change: BulkChange,
     isRowByRow: Bool,
+    inOrder: Bool = false,
     lane: WriterLane,
     ledger: LedgerPlace,
     onFailure: FailurePolicy
@@ -22,12 +24,12 @@ package struct ChangeProcessor: LaneProcessor {
     self.list = list
     self.change = change
     self.isRowByRow = isRowByRow
+    self.inOrder = inOrder
     self.lane = lane
     self.ledger = ledger
     self.onFailure = onFailure
   }
 
-  package var inOrder: Bool { false }
   package var patience: Duration? { nil }
 
   /// The keys of a chunk, and what may be read of it ahead.

@@ -74,6 +74,10 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_CONSTRAINT_FOREIGNKEY = ResultCode(
     rawValue: CSQLite.SQLITE_CONSTRAINT | 3 << 8
   )
+  /// Another row has the values of a unique index.
+  public static let SQLITE_CONSTRAINT_UNIQUE = ResultCode(
+    rawValue: CSQLite.SQLITE_CONSTRAINT | 8 << 8
+  )
   /// The authorizer refused a statement.
   public static let SQLITE_AUTH = ResultCode(rawValue: CSQLite.SQLITE_AUTH)
   /// The file is not a database, or is encrypted.

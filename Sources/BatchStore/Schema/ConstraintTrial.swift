@@ -1,14 +1,19 @@
 package import BatchIdentifiers
 
-/// Tests rows against their table's constraints, in a copy of the table in memory: NOT NULL, CHECK,
-/// the types of STRICT tables, and uniqueness among the tested rows.
+/// Tests rows one after another against their table's constraints, in a copy of the table in memory:
+/// NOT NULL, CHECK, the types of STRICT tables, and uniqueness among the rows that have passed.
 ///
-/// Uniqueness among the table's other rows is looked up in the original database.
+/// Uniqueness among the table's other rows is looked up in the original database, where rows that
+/// have passed do not count: they would no longer have these values.
 package struct ConstraintTrial {
   private let connection: Connection
   private let insertion: String
-  /// Finds another row of the table with a row's unique values, with the values to bind and the
-  /// names of the columns.
+  /// The places of the key among the columns; empty for new rows.
+  private let key: [Int]
+  /// The keys of the rows that have passed.
+  private var passed: Set<[SQLValue]> = []
+  /// Finds the key of another row of the table with a row's unique values, with the values to bind
+  /// and the names of the columns.
   private let lookups: [(sql: String, bound: [Int], name: String)]
   /// Finds the row that a column refers to.
   private let references: [(sql: String, column: Int, name: String)]
@@ -109,6 +114,7 @@ package struct ConstraintTrial {
         .text(index)
       )
     }
+    self.key = key ?? []
     // A rowid has no index.
     if key == nil, let key = entity.key, key.isRowID { uniques.append(key.columns) }
     let table = SQLName.quoted(entity.table)
@@ -123,8 +129,9 @@ package struct ConstraintTrial {
         places.map { "\(SQLName.quoted(columns[$0])) = ?" }.joined(separator: " AND ")
       }
       let others = key.map { " AND NOT (\(condition($0)))" } ?? ""
+      let found = key.map { SQLName.list($0.map { columns[$0] }) } ?? "1"
       return (
-        "SELECT 1 FROM \(table) WHERE \(condition(places))\(others)",
+        "SELECT \(found) FROM \(table) WHERE \(condition(places))\(others)",
         places + (key ?? []),
         names.map { "\(entity.table).\($0)" }.joined(separator: ", ")
       )
@@ -166,20 +173,31 @@ package struct ConstraintTrial {
     return references
   }
 
-  /// The constraint that a row would violate.
+  /// The constraint that a row would violate, after the rows that have passed.
   ///
   /// - Parameters:
   ///   - values: The values of the trial's columns.
   ///   - origin: The table's database.
   /// - Returns: The reason, in SQLite's words; nil if there is none.
-  package func problem(with values: [SQLValue], in origin: Connection) -> String? {
+  package mutating func problem(with values: [SQLValue], in origin: Connection) -> String? {
     do throws(BatchError) {
-      let statement = try connection.prepare(insertion)
-      for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
-      try statement.run()
+      try connection.savepoint { () throws(BatchError) in
+        let statement = try connection.prepare(insertion)
+        for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
+        try statement.run()
+        if let conflict = conflict(of: values, in: origin) {
+          throw BatchError(.constraint, conflict)
+        }
+      }
+      passed.insert(key.map { values[$0] })
+      return nil
     } catch {
-      return error.code == .constraint ? error.sqlite?.message : nil
+      return error.code == .constraint ? error.sqlite?.message ?? error.message : nil
     }
+  }
+
+  /// The constraint of other rows that a row would violate.
+  private func conflict(of values: [SQLValue], in origin: Connection) -> String? {
     for lookup in lookups {
       let bound = lookup.bound.map { values[$0] }
       guard let statement = try? origin.prepare(lookup.sql),
@@ -187,6 +205,8 @@ package struct ConstraintTrial {
           (try? statement.bind(bound[$0], at: $0 + 1)) != nil
         }), (try? statement.step()) == true
       else { continue }
+      let other = key.indices.map { statement.value(at: $0) }
+      if !key.isEmpty, passed.contains(other) { continue }
       return "another row has the same \(lookup.name) now"
     }
     for reference in references where values[reference.column] != .null {

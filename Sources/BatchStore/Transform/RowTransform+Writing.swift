@@ -149,7 +149,7 @@ extension RowTransform {
     // The lane outlives the chunk, whose values may be large.
     defer { connection.values.block = ValueBlock(columns: 0, capacity: 0) }
     let set = try change.write(
-      to: keys,
+      to: isOrdered ? keys.singly : keys,
       at: 0,
       onFailure: policy.after(written.failures.count),
       in: connection

@@ -21,6 +21,8 @@ package struct RowTransform: Sendable {
   /// own changes may have outdated what a worker read, and one statement for all rows would check
   /// `where` before the first change and foreign keys after the last.
   let reach: BulkChange.Reach
+  /// Whether each row is set by a statement of its own, in the order of the list.
+  let isOrdered: Bool
   /// The handler's time limit for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
 
@@ -38,6 +40,7 @@ package struct RowTransform: Sendable {
     recheck: Recheck,
     parameters: [String: SQLValue],
     enforcesForeignKeys: Bool,
+    ordered isAsked: Bool = false,
     connection: Connection
   ) throws(BatchError) {
     self.reads = reads.map(\.column)
@@ -58,6 +61,12 @@ package struct RowTransform: Sendable {
       parameters: parameters
     )
     reach = try target.reach(enforcesForeignKeys: enforcesForeignKeys, in: connection)
+    target.orderMatters = try target.dependsOnOrder(
+      isAsked,
+      enforcesForeignKeys: enforcesForeignKeys,
+      in: connection
+    )
+    isOrdered = isAsked && target.orderMatters
   }
 
   /// Makes a conflict fail the row, whatever conflict clause the table has.

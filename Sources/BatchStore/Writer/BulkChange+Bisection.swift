@@ -62,11 +62,23 @@ extension BulkChange {
     switch action {
     case .update(let assignments): columns = assignments.map(\.column)
     case .assign(let assignments): columns = assignments.map(\.column)
-    case .delete: return error
-    }
-    switch error.sqlite?.resultCode {
-    case .SQLITE_CONSTRAINT_CHECK?, .SQLITE_CONSTRAINT_FOREIGNKEY?:
+    case .delete:
+      guard orderMatters, error.sqlite?.resultCode == .SQLITE_CONSTRAINT_FOREIGNKEY else {
+        return error
+      }
       var error = error
+      error.advice = """
+        if rows of the same table refer to it, delete these first: set \(.order), or set their references \
+        to NULL
+        """
+      return error
+    }
+    var error = error
+    switch error.sqlite?.resultCode {
+    case .SQLITE_CONSTRAINT_UNIQUE? where orderMatters:
+      error.advice = "if the other row is to change too, change it first: set \(.order)"
+      return error
+    case .SQLITE_CONSTRAINT_CHECK?, .SQLITE_CONSTRAINT_FOREIGNKEY?:
       error.message += " (setting \(columns.joined(separator: ", ")))"
       return error
     default: return error
@@ -90,7 +102,7 @@ extension BulkChange {
     } catch {
       guard error.isAboutRows else { return failure }
       var error = error
-      error.advice = failure.advice
+      error.advice = naming(failure).advice
       return error
     }
   }

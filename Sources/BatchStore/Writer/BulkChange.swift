@@ -60,6 +60,9 @@ package struct BulkChange: Sendable {
   /// Whether a worker's rows stay current until their turn unless another connection commits:
   /// changing one affects no other.
   package var isIndependent = false
+  /// Whether the outcome of rows depends on the order in which they change; see
+  /// ``dependsOnOrder(_:enforcesForeignKeys:in:)``.
+  package var orderMatters = false
 
   /// Makes a change of an entity's rows; the expressions must have been checked.
   package init(
