@@ -263,7 +263,6 @@ extension JobPlan.Work {
       throw error.located(at: job.place(of: JobPath("action")))
     }
     let reach = try change.reach(enforcesForeignKeys: job.database.foreignKeys, in: connection)
-    if reach == .nothing { change.isIndependent = try !change.replaces(in: connection) }
     change.orderMatters = try change.dependsOnOrder(
       job.source.isOrdered,
       enforcesForeignKeys: job.database.foreignKeys,
@@ -271,6 +270,9 @@ extension JobPlan.Work {
     )
     // A statement for several rows changes them in an order of its own.
     let isOrdered = job.source.isOrdered && change.orderMatters
+    if reach == .nothing, !isOrdered {
+      change.isIndependent = try !change.replaces(in: connection)
+    }
     self = .change(change, isRowByRow: reach != .nothing || isOrdered)
   }
 }

@@ -97,11 +97,11 @@ import Testing
 
   @Test func `a value can be placed for errors that come later`() throws {
     let job = try Job(json: Array(CompleteJob.update.utf8), file: "j.json")
-    #expect(job.place(of: .where) == "j.json:18:14: source.where")
-    #expect(job.place(of: .set("price")) == "j.json:27:23: action.set.price")
-    #expect(job.place(of: .set("a \"b\"")) == #"j.json:27:71: action.set["a \"b\""]"#)
-    #expect(job.place(of: .orderBy(1)) == "j.json:19:30: source.orderBy[1]")
-    #expect(job.place(of: .identifiers) == "j.json:16:13: source.identifiers")
+    #expect(job.place(of: .where) == "j.json:19:14: source.where")
+    #expect(job.place(of: .set("price")) == "j.json:28:23: action.set.price")
+    #expect(job.place(of: .set("a \"b\"")) == #"j.json:28:71: action.set["a \"b\""]"#)
+    #expect(job.place(of: .orderBy(1)) == "j.json:20:30: source.orderBy[1]")
+    #expect(job.place(of: .identifiers) == "j.json:17:13: source.identifiers")
     #expect(job.place(of: JobPath()) == "j.json:1:1")
     let inCode = Job(
       name: "x",

@@ -132,7 +132,7 @@ import Testing
     var job = try Job(json: Array(CompleteJob.update.utf8), file: "j.json")
     job.workers = 0
     #expect(
-      message(job) == "j.json:31:14: workers: is 0; choose a number from 1 to 256"
+      message(job) == "j.json:32:14: workers: is 0; choose a number from 1 to 256"
     )
   }
 }

@@ -84,6 +84,7 @@ import Testing
         "elapsedSeconds", "identifiersPerSecond", "etaSeconds", "peakResidentBytes",
         "peakWALBytes", "checkpoint", "output", "throttle", "throttledSeconds", "stopReason",
         "error", "startedAt", "endedAt", "lastSeenAt", "wasKilled", "processSeconds",
+        "waiting",
       ]
     )
     #expect(object["state"] as? String == "stopped")
