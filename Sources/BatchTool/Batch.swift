@@ -28,7 +28,6 @@ struct Batch: AsyncParsableCommand {
         batch new                asks what to do, and writes a job file
         batch plan job.json      shows what a run would do; writes nothing
         batch run job.json       runs the job, or resumes it after a kill
-        batch explain            explains the keys of a job file
 
       Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some identifiers failed, 5 another \
       run is alive, 6 done but not reported, 64 wrong usage.

@@ -131,7 +131,7 @@ import Testing
       ).wait()
       let expected = try TestDatabase.texts(
         path,
-        "SELECT id FROM numbers WHERE i % 500 = 77 ORDER BY id"
+        "SELECT id FROM numbers WHERE i % 500 = 77 ORDER BY i"
       )
       return try count("numbers WHERE n <> \(jobs) * (i % 500 <> 77)", path) == 0
         && failed.output == expected.map { "\(key.hasPrefix("TEXT") ? "=" : "")\($0)\n" }.joined()

@@ -55,6 +55,10 @@ import Testing
       // Its own `RunPolicy.Checkpoint`, which has the name of the file that it concerns.
       "Policy/RunPolicy.swift uses Checkpoint"
     ],
+    "BatchStore": [
+      // A connection keeps what was last verified by it.
+      "SQLite/Connection.swift uses ExpectedSchema"
+    ],
     "BatchModels": [
       // An object has a weak reference to its context, and asks it for its row.
       "Model/ManagedObject.swift uses ModelContext",

@@ -119,6 +119,12 @@ import Testing
         (2, 2, 50, 120, NULL, '2024-03-01', 2, NULL, 1), (3, 1, 20, 300, 1, '2025-01-01', 3, NULL, 0)
       """
     )
+    try TestDatabase.make(
+      "list.db",
+      in: directory,
+      "CREATE TABLE item (id INTEGER PRIMARY KEY, position INTEGER UNIQUE)",
+      "INSERT INTO item VALUES (1, 99), (2, 100), (3, 101), (4, 102)"
+    )
     try CoreDataFixture.cars.copy(to: directory, as: CoreDataFixture.cars.rawValue)
   }
 

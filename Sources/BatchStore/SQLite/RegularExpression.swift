@@ -41,8 +41,13 @@ struct RegularExpression {
     while let scalar = unsafe Self.scalar(of: pattern, at: &place) {
       scalars.append(Self.folded(scalar, ignoresCase))
     }
-    var parser = RegularExpressionParser(scalars)
     var compiler = RegularExpressionCompiler()
+    // A first "^" is about all alternatives.
+    if scalars.first == 0x5e {
+      scalars.removeFirst()
+      try compiler.append(.start)
+    }
+    var parser = RegularExpressionParser(scalars)
     try compiler.add(parser.parse())
     try compiler.append(.accept)
     steps = compiler.steps

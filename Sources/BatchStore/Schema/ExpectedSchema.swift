@@ -11,10 +11,10 @@ package struct ExpectedSchema: Hashable, Sendable {
   private let attributes: [String]
   /// The key of the run's entity.
   private let key: [String]
-  private var tables: [ExpectedTable]
+  var tables: [ExpectedTable]
   /// The table whose rows are deleted and the one that receives them, if foreign keys are enforced,
   /// which could delete other rows as well.
-  private var archive: [String]?
+  var archive: [String]?
 
   /// What statements depend on.
   ///
@@ -60,24 +60,6 @@ package struct ExpectedSchema: Hashable, Sendable {
     }
     // A view that cannot be read is explained by the tables that it reads.
     tables.sort { $0.shape.kind == "table" && $1.shape.kind != "table" }
-  }
-
-  /// The same, with an archive that rows of the target are moved to.
-  func archiving(
-    _ change: BulkChange,
-    in connection: Connection
-  ) throws(BatchError) -> ExpectedSchema {
-    guard case .delete(let copies?) = change.action else { return self }
-    var expected = self
-    if try connection.value("PRAGMA foreign_keys") == .integer(1) {
-      expected.archive = [change.entity.table, copies.entity.table]
-    }
-    let isKnown = tables.contains { SQLName.equal($0.shape.name, copies.entity.table) }
-    if !isKnown, let shape = try connection.shape(of: copies.entity.table) {
-      let columns = Set(copies.columns.map(SQLName.folded))
-      expected.tables.append(ExpectedTable(shape: shape, used: columns, isWhole: false))
-    }
-    return expected
   }
 
   /// Verifies the schema in a transaction, which keeps others from changing it.

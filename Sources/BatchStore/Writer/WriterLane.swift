@@ -56,7 +56,7 @@ package actor WriterLane {
   private var ledgerVersion: Int64 = 0
   private let owner = RunOwner()
   /// What the schema must be like; nil for anything.
-  private var expected: ExpectedSchema?
+  var expected: ExpectedSchema?
   /// Records the changes of chunks for undo, if the run wants that.
   package let recorder: ChangeRecorder
   /// Chunks that wait to be written.
@@ -306,15 +306,6 @@ package actor WriterLane {
   }
 
   // MARK: Chunks
-
-  /// Has each chunk verify that the schema is as the run expects, and for the change of a run, that
-  /// its archive stays as it is now.
-  package func expect(
-    _ schema: ExpectedSchema,
-    for change: BulkChange? = nil
-  ) throws(BatchError) {
-    expected = if let change { try schema.archiving(change, in: connection) } else { schema }
-  }
 
   /// Changes the rows of one chunk and enters it in the ledger, both or neither.
   ///

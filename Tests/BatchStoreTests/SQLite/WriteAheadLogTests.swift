@@ -74,8 +74,6 @@ import Testing
     #expect(try connection.emptyLog(patience: .zero))
     let size = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
     #expect(connection.logFrames == 0 && size == 0)
-    // Waiting for locks is unchanged.
-    #expect(try connection.value("PRAGMA busy_timeout") == .integer(5000))
   }
 
   @Test(arguments: Synchronous.allCases)

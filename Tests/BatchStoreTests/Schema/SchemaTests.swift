@@ -168,8 +168,8 @@ import Testing
       let error = await #expect(throws: BatchError.self) {
         try await store.fetchIdentifiers(FetchRequest(entity: name))
       }
-      #expect(error?.code == .unstableKey)
-      #expect(error?.message.contains("cannot be read") == true)
+      #expect(error?.code == .invalidSQL)
+      #expect(error?.message.contains("no such") == true, "\(error?.message ?? "")")
     }
     #expect(try await store.fetchIdentifiers(FetchRequest(entity: "good")).isEmpty)
   }
