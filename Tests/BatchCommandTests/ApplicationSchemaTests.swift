@@ -40,7 +40,11 @@ import Testing
 
   private func copy(_ name: String, to copy: String) throws {
     try? FileManager.default.removeItem(atPath: directory.file(copy))
-    try TestDatabase.make(name, in: directory, "PRAGMA wal_checkpoint(TRUNCATE)")
+    var options = Connection.Options()
+    let hasExtension = FileManager.default.fileExists(atPath: directory.file("own.so"))
+    options.extensions = hasExtension ? [directory.file("own.so")] : []
+    try Connection(path: directory.file(name), options: options)
+      .execute("PRAGMA wal_checkpoint(TRUNCATE)")
     try FileManager.default.copyItem(atPath: directory.file(name), toPath: directory.file(copy))
   }
 

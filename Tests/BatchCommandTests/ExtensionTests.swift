@@ -1,3 +1,4 @@
+import BatchStore
 import BatchTestSupport
 import Foundation
 import Testing
@@ -90,7 +91,7 @@ import Testing
     try run("verify", "job.json")
     try run("ids", "job.json", "--count")
     try run("undo", "job.json")
-    let restored = "SELECT count(*) FROM books WHERE title = 'the book ' || id"
+    let restored = "SELECT count(*) FROM books WHERE title COLLATE BINARY = 'the book ' || id"
     #expect(try TestDatabase.texts(path, restored) == ["300"])
 
     try directory.write(
@@ -112,7 +113,10 @@ import Testing
       to: "tags.json"
     )
     try run("run", "tags.json")
-    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM tags NOT INDEXED") == ["45450"])
+    var options = Connection.Options()
+    options.extensions = [directory.file("own.so")]
+    let connection = try Connection(path: path, options: options)
+    #expect(try connection.texts("SELECT sum(n) FROM tags") == ["45450"])
   }
 
   @Test func `an extension that cannot be loaded is named where the job names it`() throws {

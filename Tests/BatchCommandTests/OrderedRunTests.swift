@@ -154,7 +154,7 @@ import Testing
     """
     while read -r line; do
       v=${line##*:}; v=${v%?}
-      echo "{\"v\": $((v + \(number)))}"
+      echo "{\\"v\\": $((v + \(number)))}"
     done
     """
   }

@@ -408,8 +408,7 @@ import Testing
     let summary = try await run(container, policy, Self.incrementButSevenths).run()
     #expect(summary.state == .failed && summary.failure?.code == .handlerFailed)
     #expect(summary.failure?.remedy?.contains("skip") == true)
-    // Chunks that were prepared, but had not reached the writer, are left to the next run. The fourth,
-    // with one failure, may be faster than the third, with two.
+    // Of the prepared chunks, the fourth, with one failure, may be faster than the third, with two.
     let kept = try #require(try count("n = 1"))
     #expect(summary.outcomes.succeeded == kept && summary.outcomes.failed * 9 == kept && kept <= 27)
     let rest = try await run(container, policy, Self.increment).run()
