@@ -48,6 +48,7 @@ public struct ApplicationSchema: Sendable, CustomStringConvertible {
   // https://github.com/ankitects/anki/blob/main/rslib/src/storage/schema11.sql and later upgrades
   static let anki = ApplicationSchema(
     description: "Anki",
+    needsExtension: true,
     script: """
       CREATE TABLE notes (id integer PRIMARY KEY, guid text NOT NULL, mid integer NOT NULL,
         mod integer NOT NULL, usn integer NOT NULL, tags text NOT NULL, flds text NOT NULL,
