@@ -21,7 +21,7 @@ import Testing
     try job.write(
       """
       echo $$ >> programs
-      for i in $(seq \(answers)); do read -r line; echo '{"n": 1}'; done
+      for i in $(seq \(answers)); do read -r line || exit; echo '{"n": 1}'; done
       \(silence)
       """,
       timeout: "1h",

@@ -6,6 +6,9 @@ extension Connection {
   /// SQLite's message says which function or table is missing, but not who asks for it: a statement
   /// that does not name it may fire a trigger that does.
   func explained(_ error: SQLiteError) -> BatchError {
+    if error.message == "no query solution", let error = namingCollation(error) {
+      return explained(error)
+    }
     let plain = BatchError(error, database: path)
     let missing = MissingName(error.message)
     let isDamaged = error.resultCode == .SQLITE_CORRUPT_VTAB
@@ -36,6 +39,27 @@ extension Connection {
         .joined(separator: ", or ")
     }
     return explained
+  }
+
+  /// The error with the unknown collation of a table's key, where SQLite cannot plan a statement
+  /// without it and does not name it.
+  private func namingCollation(_ failed: SQLiteError) -> SQLiteError? {
+    let statement = failed.sql.map { SQLWords($0).all } ?? []
+    let words = (try? schemaObjects())?.used(by: statement).flatMap(\.words) ?? []
+    for (word, name) in zip(words, words.dropFirst()) where word == "collate" {
+      do throws(BatchError) {
+        _ = try prepare("SELECT '' = '' COLLATE \(SQLName.quoted(name))")
+      } catch {
+        guard let found = error.sqlite, found.message.hasSuffix(": \(name)") else { continue }
+        return SQLiteError(
+          resultCode: found.resultCode,
+          message: found.message,
+          operation: found.operation,
+          sql: failed.sql
+        )
+      }
+    }
+    return nil
   }
 }
 
