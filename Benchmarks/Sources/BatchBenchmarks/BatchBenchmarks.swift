@@ -30,6 +30,12 @@ struct BatchBenchmarks: ParsableCommand {
   @Flag(help: "Print the results as JSON.")
   var json = false
 
+  @Option(help: "The rows of tables that are not flights.")
+  var rows = 300_000
+
+  @Option(help: "A checkout of another commit, built, to compare with instead of other programs.")
+  var before: String?
+
   @Option(help: "A folder that gets Benchmarks.md and its chart.")
   var document: String?
 
@@ -47,8 +53,9 @@ struct BatchBenchmarks: ParsableCommand {
       print("memory: an update of every third row of ever larger tables")
       return
     }
+    let bench = Bench(tools: tools, folder: folder, rounds: rounds, rows: rows)
+    if let before { return try compare(cases.map(\.name), with: before, bench) }
     var report = Report(date: Self.today, machine: Self.machine)
-    let bench = Bench(tools: tools, folder: folder, rounds: rounds)
     for `case` in cases {
       let entry = Report.Entry(
         name: `case`.name,
@@ -76,6 +83,25 @@ struct BatchBenchmarks: ParsableCommand {
       .write(to: target.appendingPathComponent("benchmarks.svg"))
     try Data(report.markdown(chart: "benchmarks.svg").utf8)
       .write(to: target.appendingPathComponent("Benchmarks.md"))
+  }
+
+  private func compare(_ names: [String], with checkout: String, _ bench: Bench) throws {
+    let other = URL(fileURLWithPath: checkout)
+    let old = Tools(
+      package: bench.tools.package,
+      batch: other.appendingPathComponent(".build/release/batch").path,
+      products: other.appendingPathComponent("Benchmarks/.build/release")
+    )
+    let comparison = Comparison(
+      bench: bench,
+      before: Cases(tools: old),
+      now: Cases(tools: bench.tools)
+    )
+    print("| \(Comparison.header.joined(separator: " | ")) |\n| --- | --- | --- | --- | --- |")
+    for name in names {
+      guard let row = try comparison.row(of: name) else { continue }
+      print("| \(row.joined(separator: " | ")) |")
+    }
   }
 
   private func wants(_ name: String) -> Bool {

@@ -5,6 +5,8 @@ struct Bench {
   let tools: Tools
   let folder: URL
   let rounds: Int
+  /// How many rows a table has that is not flights.
+  let rows: Int
 
   /// A contender that takes longer than this many seconds runs once, not in each round.
   private static let onceAbove = 10.0
@@ -42,14 +44,14 @@ struct Bench {
       for (index, contender) in `case`.contenders.enumerated() where results[index].missing == nil {
         // A time many times ours need not be exact.
         if round > 0, let seconds = results[index].seconds, seconds > Self.onceAbove { continue }
-        let (seconds, kilobytes, log, answer) = try run(contender, check: `case`.check)
-        results[index].seconds = min(results[index].seconds ?? .infinity, seconds)
+        let run = try run(contender, check: `case`.check)
+        results[index].seconds = min(results[index].seconds ?? .infinity, run.seconds)
         results[index].peakResidentKilobytes = max(
           results[index].peakResidentKilobytes ?? 0,
-          kilobytes
+          run.kilobytes
         )
-        results[index].peakWALBytes = log.map { max(results[index].peakWALBytes ?? 0, $0) }
-        guard let answer else { continue }
+        results[index].peakWALBytes = run.log.map { max(results[index].peakWALBytes ?? 0, $0) }
+        guard let answer = run.answer else { continue }
         let first = checks[contender.scale] ?? (answer, contender.name)
         checks[contender.scale] = first
         guard answer == first.0 else {
@@ -62,16 +64,24 @@ struct Bench {
     return results
   }
 
-  private func run(
-    _ contender: Contender,
-    check: String?
-  ) throws -> (seconds: Double, kilobytes: Int, log: Int?, answer: String?) {
+  /// What one run of a contender took, and came to.
+  struct Run {
+    let seconds: Double
+    let processorSeconds: Double
+    let kilobytes: Int
+    let log: Int?
+    let answer: String?
+  }
+
+  /// Runs a contender once, and asks a query about the resulting table; a program of ours is asked
+  /// how long the log became, unless that is not wanted.
+  func run(_ contender: Contender, check: String?, asksForLog: Bool = true) throws -> Run {
     let directory = folder.appendingPathComponent("run")
     try? FileManager.default.removeItem(at: directory)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
     let database = directory.appendingPathComponent("flights.db")
-    try FileManager.default.copyItem(at: data(contender.scale), to: database)
+    try FileManager.default.copyItem(at: data(contender), to: database)
     for (name, text) in contender.files {
       try Data(text.utf8).write(to: directory.appendingPathComponent(name))
     }
@@ -99,20 +109,29 @@ struct Bench {
     try process.run()
     process.waitUntilExit()
     let fields = try String(contentsOfFile: result, encoding: .utf8).split(separator: " ")
-    guard fields.count == 3, let seconds = Double(fields[0]), let kilobytes = Int(fields[1]),
-      fields[2].trimmingCharacters(in: .whitespacesAndNewlines) == "0"
+    guard fields.count == 4, let seconds = Double(fields[0]), let processor = Double(fields[1]),
+      let kilobytes = Int(fields[2]),
+      fields[3].trimmingCharacters(in: .whitespacesAndNewlines) == "0"
     else { throw Failure("\(arguments.joined(separator: " ")) failed") }
     let answer = try check.map { try tools.run(["sqlite3", database.path, $0]) }
     let job = directory.appendingPathComponent("job.json").path
-    let log = try contender.files["job.json"].map { _ in
+    let log = try (asksForLog ? contender.files["job.json"] : nil).map { _ in
       let text = try tools.run([tools.batch, "status", job, "--json"])
       return try JSONDecoder().decode(RunStatus.self, from: Data(text.utf8)).peakWALBytes
     }
-    return (seconds, kilobytes, log, answer)
+    return Run(
+      seconds: seconds,
+      processorSeconds: processor,
+      kilobytes: kilobytes,
+      log: log,
+      answer: answer
+    )
   }
 
-  /// The database of a scale, created on first use.
-  private func data(_ scale: Contender.Scale) throws -> URL {
+  /// A contender's database, created on first use.
+  private func data(_ contender: Contender) throws -> URL {
+    if let table = contender.table { return try table.database(of: rows, in: folder, tools) }
+    let scale = contender.scale
     let database = folder.appendingPathComponent("flights-\(scale.rawValue).db")
     if !FileManager.default.fileExists(atPath: database.path) {
       try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -4,6 +4,7 @@ struct Cases {
 
   var all: [Case] {
     fetches + updates + contexts + transforms + deletes + exports + [resume]
+      + Table.all.flatMap(cases)
   }
 
   // MARK: Identifiers
@@ -418,18 +419,68 @@ struct Cases {
     )
   }
 
+  // MARK: Tables that people have
+
+  private func cases(of table: Table) -> [Case] {
+    [
+      Case(
+        name: "\(table.name)-update",
+        title: "\(table.title): update of all rows",
+        check: "SELECT sum(n) FROM t",
+        contenders: [
+          batch(action: #"{"type": "update", "set": {"n": "n + 1"}}"#, where: nil, table: table),
+          sql("one UPDATE", "UPDATE t SET n = n + 1", table: table),
+        ]
+      ),
+      Case(
+        name: "\(table.name)-delete",
+        title: "\(table.title): delete of half of the rows",
+        check: "SELECT count(*), sum(n) FROM t",
+        contenders: [
+          batch(action: #"{"type": "delete"}"#, where: "n < 500", table: table),
+          sql("one DELETE", "DELETE FROM t WHERE n < 500", table: table),
+        ]
+      ),
+      Case(
+        name: "\(table.name)-csv",
+        title: "\(table.title): export of all rows as CSV",
+        contenders: [
+          batch(
+            action: #"{"type": "export", "file": "t.csv", "format": "csv"}"#,
+            where: nil,
+            table: table
+          ),
+          Contender(
+            name: "sqlite3 -csv",
+            arguments: ["sqlite3", "-csv", "{db}", "SELECT * FROM t"],
+            table: table,
+            output: "t.csv"
+          ),
+        ]
+      ),
+    ]
+  }
+
   // MARK: Kinds of contenders
 
   private func batch(
     _ name: String = "batch run",
     action: String,
     where condition: String?,
-    checkpoint: String = "{}"
+    checkpoint: String = "{}",
+    table: Table? = nil
   ) -> Contender {
-    Contender(
+    let job = job(
+      action: action,
+      where: condition,
+      checkpoint: checkpoint,
+      entity: table == nil ? "flights" : "t"
+    )
+    return Contender(
       name: name,
       arguments: [tools.batch, "run", "{dir}/job.json", "--quiet"],
-      files: ["job.json": job(action: action, where: condition, checkpoint: checkpoint)],
+      table: table,
+      files: ["job.json": job],
       isOurs: name == "batch run"
     )
   }
@@ -437,23 +488,25 @@ struct Cases {
   private func job(
     action: String,
     where condition: String?,
-    checkpoint: String = "{}"
+    checkpoint: String = "{}",
+    entity: String = "flights"
   ) -> String {
     let selection = condition.map { #""where": "\#($0)""# } ?? #""everything": true"#
     return """
       {"version": 1, "name": "benchmark", "database": {"path": "flights.db"},
-       "source": {"entity": "flights", \(selection)}, "action": \(action),
+       "source": {"entity": "\(entity)", \(selection)}, "action": \(action),
        "checkpoint": \(checkpoint)}
       """
   }
 
-  private func sql(_ name: String, _ statements: String) -> Contender {
+  private func sql(_ name: String, _ statements: String, table: Table? = nil) -> Contender {
     Contender(
       name: name,
       arguments: [
         "sqlite3", "-batch", "-bail", "{db}", "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = NORMAL; \(statements)",
-      ]
+      ],
+      table: table
     )
   }
 }

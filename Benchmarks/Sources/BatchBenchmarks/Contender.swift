@@ -17,6 +17,8 @@ struct Contender {
   /// The program and its arguments; `{db}` stands for the database, `{dir}` for its folder.
   let arguments: [String]
   var scale = Scale.tenfold
+  /// The table that it works on; nil for flights.
+  var table: Table?
   var needs: [Need] = []
   /// Files to put into its working folder, by name: job files.
   var files: [String: String] = [:]

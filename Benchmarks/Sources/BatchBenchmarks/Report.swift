@@ -73,8 +73,8 @@ struct Report: Codable {
 
       Made by `Scripts/bench` on \(date), \(machine). Do not edit.
 
-      Each program ran in its own process on a fresh copy of ten times the flights of `Examples/Flights`:
-      3,367,760 rows of 20 columns; the resulting tables were compared. *time* runs from process start to exit:
+      Each program ran in its own process on a fresh copy of ten times the flights of `Examples/Flights`,
+      3,367,760 rows of 20 columns, or of another table; the resulting tables were compared. *time* runs from process start to exit:
       the best round, or the only one above 10 seconds. *ratio* is the time divided by ours, *memory* the peak
       resident memory, *log* the longest write-ahead log, where reported. "for a tenth": with a tenth of the
       rows; the ratio is per row. [Benchmarks/Results](../Benchmarks/Results) says what bounds the figures.

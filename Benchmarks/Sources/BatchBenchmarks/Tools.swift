@@ -13,13 +13,16 @@ struct Tools {
   /// - Parameters:
   ///   - package: The folder of this package.
   ///   - batch: The built `batch` program.
-  init(package: URL, batch: String) {
+  ///   - products: The folder of the programs of this package; nil for that of this one.
+  init(package: URL, batch: String, products: URL? = nil) {
     self.package = package
     self.batch = batch
+    self.products =
+      products
+      ?? URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+      .deletingLastPathComponent()
     let environment = package.appendingPathComponent(".build/python/bin/python3").path
     python = FileManager.default.isExecutableFile(atPath: environment) ? environment : "python3"
-    products = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-      .deletingLastPathComponent()
   }
 
   /// The path of another program of this package.
