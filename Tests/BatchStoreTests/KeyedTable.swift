@@ -6,11 +6,11 @@ import BatchTestSupport
 ///
 /// In addition to its key it has the columns `n INTEGER`, `r`, `s TEXT` and the generated `g`.
 enum KeyedTable: String, CaseIterable, Sendable {
-  case rowID, descending, integer, text, blob, composite, withoutRowID, unique, caseless
+  case rowID, descending, integer, text, blob, composite, withoutRowID, clustered, unique, caseless
 
   var columns: [String] {
     switch self {
-    case .composite: ["b", "a key"]
+    case .composite, .clustered: ["b", "a key"]
     default: ["id"]
     }
   }
@@ -24,6 +24,7 @@ enum KeyedTable: String, CaseIterable, Sendable {
     case .blob: "id BLOB PRIMARY KEY, %"
     case .composite: "\"a key\" TEXT, %, b INTEGER, PRIMARY KEY (b, \"a key\")"
     case .withoutRowID: "id NOT NULL, %, PRIMARY KEY (id)"
+    case .clustered: "\"a key\" TEXT COLLATE NOCASE, %, b INTEGER, PRIMARY KEY (b, \"a key\")"
     case .unique: "%, id REAL NOT NULL UNIQUE"
     case .caseless: "id TEXT NOT NULL COLLATE NOCASE, %"
     }
@@ -36,10 +37,10 @@ enum KeyedTable: String, CaseIterable, Sendable {
     let columns = "n INTEGER, r, s TEXT, g AS (n * 2)"
     try connection.execute(
       "CREATE TABLE t (\(definition.replacing("%", with: columns)))"
-        + (self == .withoutRowID ? " WITHOUT ROWID" : "")
+        + ([.withoutRowID, .clustered].contains(self) ? " WITHOUT ROWID" : "")
     )
     // An index in which the rows of a chunk do not come in the order of their keys.
-    if self == .rowID { try connection.execute("CREATE INDEX by_s ON t (s)") }
+    if [.rowID, .clustered].contains(self) { try connection.execute("CREATE INDEX by_s ON t (s)") }
     if self == .caseless {
       try connection.execute("CREATE UNIQUE INDEX i ON t (id COLLATE BINARY)")
     }
@@ -67,7 +68,7 @@ enum KeyedTable: String, CaseIterable, Sendable {
     case .text, .caseless: return [.text(text())]
     case .blob: return [.blob(bytes())]
     case .unique: return [.real(Double(integer()) / 4)]
-    case .composite: return [.integer(integer() / 20), .text(text())]
+    case .composite, .clustered: return [.integer(integer() / 20), .text(text())]
     case .integer, .withoutRowID:
       switch Int.random(in: 0..<10, using: &random) {
       case 0: return [.text(text())]

@@ -67,6 +67,11 @@ enum UUIDs {
   ) -> (high: UInt64, low: UInt64)? {
     guard key.count >= 18, key[0] == (form == .blob ? EncodedKey.Tag.blob : EncodedKey.Tag.text)
     else { return nil }
+    // Text of a UUID has no byte to escape.
+    if form != .blob {
+      guard key.count == textByteCount + 2, key[textByteCount + 1] == 0 else { return nil }
+      return parse(key.extracting(1...textByteCount), form)
+    }
     var result: (UInt64, UInt64)?
     var componentCount = 0
     reader.forEachComponent(in: key) { component in
@@ -74,8 +79,6 @@ enum UUIDs {
       switch component {
       case .blob(let bytes) where bytes.count == 16:
         result = (bytes.bigEndian(at: 0, as: UInt64.self), bytes.bigEndian(at: 8, as: UInt64.self))
-      case .text(let text) where text.count == textByteCount:
-        result = parse(text, form)
       default:
         break
       }
@@ -87,29 +90,28 @@ enum UUIDs {
     _ text: Span<UInt8>,
     _ form: Form
   ) -> (high: UInt64, low: UInt64)? {
-    var halves: (UInt64, UInt64) = (0, 0)
-    var digits = 0
-    for index in text.indices {
-      let byte = text[index]
-      if isHyphen(index) {
-        guard byte == UInt8(ascii: "-") else { return nil }
-        continue
-      }
-      guard let value = PercentEncoding.hexValue(byte),
-        PercentEncoding.hexDigit(value, uppercase: form == .uppercase) == byte
-      else { return nil }
-      if digits < 16 {
-        halves.0 = halves.0 << 4 | UInt64(value)
-      } else {
-        halves.1 = halves.1 << 4 | UInt64(value)
-      }
-      digits += 1
+    let hyphen = UInt8(ascii: "-")
+    guard text[8] == hyphen, text[13] == hyphen, text[18] == hyphen, text[23] == hyphen else {
+      return nil
     }
-    return halves
-  }
-
-  private static func isHyphen(_ index: Int) -> Bool {
-    index == 8 || index == 13 || index == 18 || index == 23
+    let letter = form == .uppercase ? UInt8(ascii: "A") : UInt8(ascii: "a")
+    var all: UInt8 = 0
+    /// Appends the digits in a range to a number; without branches, for it takes much of the time.
+    func read(_ range: Range<Int>, into number: inout UInt64) {
+      for index in range {
+        let (digit, rest) = (text[index] &- UInt8(ascii: "0"), text[index] &- letter)
+        let value: UInt8 = digit < 10 ? digit : rest < 6 ? rest + 10 : 0xff
+        all |= value
+        number = number << 4 | UInt64(value & 15)
+      }
+    }
+    var halves: (UInt64, UInt64) = (0, 0)
+    read(0..<8, into: &halves.0)
+    read(9..<13, into: &halves.0)
+    read(14..<18, into: &halves.0)
+    read(19..<23, into: &halves.1)
+    read(24..<36, into: &halves.1)
+    return all < 16 ? halves : nil
   }
 
   // MARK: Decoding
@@ -137,9 +139,19 @@ enum UUIDs {
     var encoder = EncodedKey.Encoder()
     for high in highs {
       let low = try reader.integer(UInt64.self).byteSwapped
-      encoder.removeAll()
-      append(high, low, form, to: &encoder)
-      keys.append(encoder.bytes.span)
+      if form == .blob {
+        var bytes = InlineArray<16, UInt8>(repeating: 0)
+        for index in 0..<8 {
+          let shift = UInt64(56 - index * 8)
+          bytes[index] = UInt8(truncatingIfNeeded: high &>> shift)
+          bytes[index + 8] = UInt8(truncatingIfNeeded: low &>> shift)
+        }
+        encoder.removeAll()
+        encoder.append(blob: bytes.span)
+        keys.append(encoder.bytes.span)
+      } else {
+        keys.append(text(high, low, form).span)
+      }
     }
   }
 
@@ -172,27 +184,29 @@ enum UUIDs {
     }
   }
 
-  private static func append(
+  /// The key of a UUID as text.
+  private static func text(
     _ high: UInt64,
     _ low: UInt64,
-    _ form: Form,
-    to encoder: inout EncodedKey.Encoder
-  ) {
-    var bytes = InlineArray<16, UInt8>(repeating: 0)
-    for index in 0..<8 {
-      let shift = UInt64(56 - index * 8)
-      bytes[index] = UInt8(truncatingIfNeeded: high &>> shift)
-      bytes[index + 8] = UInt8(truncatingIfNeeded: low &>> shift)
+    _ form: Form
+  ) -> InlineArray<38, UInt8> {
+    var key = InlineArray<38, UInt8>(repeating: UInt8(ascii: "-"))
+    key[0] = EncodedKey.Tag.text
+    key[37] = 0
+    let letter = (form == .uppercase ? UInt8(ascii: "A") : UInt8(ascii: "a")) - 10
+    func write(_ number: UInt64, _ range: Range<Int>, from bit: Int) {
+      var shift = bit
+      for place in range {
+        shift -= 4
+        let value = UInt8(truncatingIfNeeded: number &>> UInt64(shift)) & 15
+        key[place + 1] = value + (value < 10 ? UInt8(ascii: "0") : letter)
+      }
     }
-    if form == .blob { return encoder.append(blob: bytes.span) }
-    var text = InlineArray<36, UInt8>(repeating: UInt8(ascii: "-"))
-    var place = 0
-    for index in 0..<16 {
-      if isHyphen(place) { place += 1 }
-      text[place] = PercentEncoding.hexDigit(bytes[index] >> 4, uppercase: form == .uppercase)
-      text[place + 1] = PercentEncoding.hexDigit(bytes[index] & 15, uppercase: form == .uppercase)
-      place += 2
-    }
-    encoder.append(text: text.span)
+    write(high, 0..<8, from: 64)
+    write(high, 9..<13, from: 32)
+    write(high, 14..<18, from: 16)
+    write(low, 19..<23, from: 64)
+    write(low, 24..<36, from: 48)
+    return key
   }
 }

@@ -99,7 +99,7 @@ extension EncodedKey {
 
     private mutating func appendEscaped(_ content: Span<UInt8>) {
       bytes.append(copying: content)
-      if content.firstIndex(of: 0) != nil {
+      if content.contains(0) {
         bytes.removeLast(content.count)
         for index in content.indices {
           bytes.append(content[index])

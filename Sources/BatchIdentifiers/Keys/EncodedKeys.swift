@@ -30,11 +30,7 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
 
   /// Whether one key has these bytes.
   package func isKey(_ bytes: [UInt8], at position: Int) -> Bool {
-    let key = span(at: position)
-    return key.count == bytes.count
-      && (unsafe withBuffer(of: key) { key in
-        unsafe bytes.withUnsafeBytes { unsafe key.elementsEqual($0) }
-      })
+    span(at: position).isSame(as: bytes.span)
   }
 
   /// The bytes of one key.

@@ -28,14 +28,14 @@ struct BlockDirectory: Sendable {
     checksums.append(checksum)
   }
 
-  /// Adds the blocks of another list of integers.
+  /// Adds the blocks of another list.
   mutating func append(contentsOf other: BlockDirectory) {
     for index in 0..<other.blockCount {
       append(
         byteCount: other.byteCount(ofBlock: index),
         count: other.count(ofBlock: index),
         firstKey: other.firstKeys[index],
-        separator: [],
+        separator: [UInt8](copying: other.separators.span(at: index)),
         checksum: other.checksums[index]
       )
     }

@@ -32,16 +32,23 @@ package struct PackedIdentifiers: Sendable {
 
   /// The keys of several lists, in that order, without decoding any.
   ///
-  /// - Precondition: There is at least one list; all are sorted, of integers of one entity, and each ends before the
-  ///   next begins. All are in memory, or all have the same spill.
+  /// - Parameters:
+  ///   - lists: The lists.
+  ///   - isSorted: Whether the keys ascend, through all lists.
+  /// - Returns: One list.
+  /// - Precondition: There is at least one list; all are of one kind and entity. All are in memory, or all have the
+  ///   same spill.
   /// - Complexity: O(*n*) in the number of blocks.
-  package static func joining(_ lists: [PackedIdentifiers]) -> PackedIdentifiers {
+  package static func joining(
+    _ lists: [PackedIdentifiers],
+    isSorted: Bool = true
+  ) -> PackedIdentifiers {
     var directory = BlockDirectory()
     var blocks: [[UInt8]] = []
     var places: [BlockSpill.Place] = []
     var spill: BlockSpill?
     for list in lists {
-      precondition(list.isSorted, "only sorted lists can be joined")
+      precondition(list.isSorted || !isSorted, "a list is not sorted")
       directory.append(contentsOf: list.directory)
       switch list.source {
       case .memory(let part): blocks += part
@@ -56,9 +63,10 @@ package struct PackedIdentifiers: Sendable {
       blocks.isEmpty || places.isEmpty,
       "lists with and without a spill cannot be joined"
     )
+    if !isSorted { directory.removeSeparators() }
     return PackedIdentifiers(
       header: lists[0].header,
-      isSorted: true,
+      isSorted: isSorted,
       directory: directory,
       source: spill.map { .spilled($0, places) } ?? .memory(blocks)
     )

@@ -2,14 +2,17 @@
 package enum NumberText {
   /// Appends an integer in decimal digits.
   package static func append(_ value: Int64, to line: inout [UInt8]) {
-    if value < 0 { line.append(UInt8(ascii: "-")) }
+    var digits = InlineArray<20, UInt8>(repeating: UInt8(ascii: "-"))
     var rest = value.magnitude
-    let start = line.count
+    var start = digits.count
     repeat {
-      line.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
-      rest /= 10
+      let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+      start -= 1
+      digits[start] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: digit)
+      rest = quotient
     } while rest > 0
-    line[start...].reverse()
+    if value < 0 { start -= 1 }
+    line.append(copying: digits.span.extracting(start..<digits.count))
   }
 
   /// Appends the shortest digits of a number; an infinity is `1e999`, which JSON readers parse as
@@ -17,6 +20,11 @@ package enum NumberText {
   package static func append(_ value: Double, to line: inout [UInt8]) {
     if value.isInfinite {
       line.append(contentsOf: (value < 0 ? "-1e999" : "1e999").utf8)
+    } else if value.magnitude < 0x1p53, let integer = Int64(exactly: value), integer != 0 {
+      // Most numbers in tables are whole.
+      append(integer, to: &line)
+      line.append(UInt8(ascii: "."))
+      line.append(UInt8(ascii: "0"))
     } else {
       line.append(contentsOf: value.description.utf8)
     }

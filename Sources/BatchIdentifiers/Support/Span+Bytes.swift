@@ -17,6 +17,21 @@ extension Span<UInt8> {
     return nil
   }
 
+  /// Whether a byte occurs; without an exit from the loop, so that it compares many at once.
+  func contains(_ byte: UInt8) -> Bool {
+    var found: UInt8 = 0
+    for index in indices { found |= self[index] == byte ? 1 : 0 }
+    return found != 0
+  }
+
+  /// Whether both have the same bytes; compares many at once, too.
+  func isSame(as other: Span<UInt8>) -> Bool {
+    guard count == other.count else { return false }
+    var differences: UInt8 = 0
+    for index in indices { differences |= self[index] ^ other[index] }
+    return differences == 0
+  }
+
   func allSatisfy(_ condition: (UInt8) -> Bool) -> Bool {
     for index in indices where !condition(self[index]) { return false }
     return true

@@ -60,7 +60,7 @@ package struct RowExport: Sendable {
     let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
     // The key tells the rows of a range apart.
     let rowID = if keys.isRange { ", \(keys.rowID(of: key))" } else { "" }
-    let order = if keys.isRange { " ORDER BY \(keys.rowID(of: key))" } else { "" }
+    let order = if keys.isRange { " ORDER BY \(keys.order(of: key))" } else { "" }
     return """
       SELECT \(SQLName.list(columns))\(check)\(rowID) FROM \(entity.rowSource) \
       WHERE \(keys.condition(key: key))\(order)

@@ -3,8 +3,8 @@ package import BatchIdentifiers
 
 /// A fetch of identifiers by one or several readers, which can be interrupted.
 ///
-/// Several readers share the work if SQLite can find the rows in a range of rowids without reading
-/// others: then each fetches its own ranges on its own connection, all from the same state of the
+/// Several readers share the work if rows are selected in the order of their rowids, and SQLite can
+/// find those in a range of rowids without reading others: then each fetches its own ranges on its own connection, all from the same state of the
 /// database. Otherwise a single reader fetches everything.
 package struct IdentifierFetch: Sendable {
   /// The approximate number of ranges per reader: a reader takes the next one when it finishes one,
@@ -137,7 +137,18 @@ package struct IdentifierFetch: Sendable {
     }
     var lists: [(Int, PackedIdentifiers)] = []
     for answer in answers { lists += try answer.get() }
-    return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1))
+    let parts = lists.sorted { $0.0 < $1.0 }.map(\.1)
+    return .joining(parts, isSorted: query.isOfRowIDs ? true : try Self.isSorted(parts))
+  }
+
+  /// Whether the keys of lists ascend throughout.
+  private static func isSorted(_ parts: [PackedIdentifiers]) throws(BatchError) -> Bool {
+    let parts = parts.filter { $0.count > 0 }
+    guard parts.allSatisfy(\.isSorted) else { return false }
+    for (part, next) in zip(parts, parts.dropFirst()) {
+      if try part.key(at: part.count - 1) >= next.key(at: 0) { return false }
+    }
+    return true
   }
 
   private static func take(_ next: inout Int, of count: Int) -> Int? {

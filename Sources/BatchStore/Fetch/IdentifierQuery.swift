@@ -194,7 +194,9 @@ package struct IdentifierQuery: Sendable {
     {
       return list
     }
-    return try fetchEncoded(in: connection, store: store, spill: spill)
+    let statement = try connection.prepare(sql)
+    try bind(to: statement)
+    return try keys(from: statement, store: store, spill: spill)
   }
 
   /// The list of all rows of a table whose rowids have no gaps; nil for others.
@@ -240,9 +242,18 @@ package struct IdentifierQuery: Sendable {
     key.origin == .rowID && order == SQLName.quoted(key.columns[0]) && window.isWhole
   }
 
+  /// The column of the rowids, quoted.
+  private var rowIDColumn: String { SQLName.quoted(key.rowIDName ?? key.columns[0]) }
+
+  /// Whether rows come in the order of the rowids, whatever their keys are, all that satisfy the
+  /// condition.
+  private var isInRowIDOrder: Bool {
+    (key.isRowID || key.rowIDName != nil) && order == rowIDColumn && window.isWhole
+  }
+
   /// The least and the greatest rowid of the table; nil if it has no rows.
   func boundsOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
-    let column = SQLName.quoted(key.columns[0])
+    let column = rowIDColumn
     let table = SQLName.quoted(entity.table)
     guard case .integer(let least) = try connection.value("SELECT min(\(column)) FROM \(table)"),
       case .integer(let greatest) = try connection.value("SELECT max(\(column)) FROM \(table)")
@@ -254,7 +265,10 @@ package struct IdentifierQuery: Sendable {
   /// The range of rowids, if the rows in a part of it can be fetched without reading others; nil
   /// otherwise, and for an empty table.
   func rangeOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
-    guard isOfRowIDs, case .named = parameters else { return nil }
+    // A column of integers may have other values, so that all keys are of another kind.
+    guard isInRowIDOrder, isOfRowIDs || !key.prefersIntegers, case .named = parameters else {
+      return nil
+    }
     let plan = try connection.explain(rangeSQL)
     guard plan.count == 1, plan[0].contains("rowid>? AND rowid<?") else { return nil }
     return try boundsOfRowIDs(in: connection)
@@ -272,6 +286,7 @@ package struct IdentifierQuery: Sendable {
       parameters["_batch_last"] = .integer(range.upperBound)
       try statement.bind(parameters)
     }
+    guard isOfRowIDs else { return try keys(from: statement, store: store, spill: spill) }
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,
@@ -299,10 +314,12 @@ package struct IdentifierQuery: Sendable {
   }
 
   private var rangeSQL: String {
-    let column = SQLName.quoted(key.columns[0])
+    let column = rowIDColumn
     let range = "\(column) BETWEEN :_batch_first AND :_batch_last"
     let conditions = condition.isEmpty ? " WHERE \(range)" : "\(condition) AND \(range)"
-    return "SELECT \(column) FROM \(entity.rowSource)\(conditions) ORDER BY \(column)"
+    return """
+      SELECT \(SQLName.list(key.columns)) FROM \(entity.rowSource)\(conditions) ORDER BY \(column)
+      """
   }
 
   /// The number of rows that satisfy the request.
@@ -500,13 +517,12 @@ package struct IdentifierQuery: Sendable {
     return builder.finishPacked()
   }
 
-  private func fetchEncoded(
-    in connection: Connection,
+  /// The list of the keys that a statement selects.
+  private func keys(
+    from statement: borrowing Statement,
     store: StoreIdentity,
     spill: BlockSpill?
   ) throws(BatchError) -> PackedIdentifiers {
-    let statement = try connection.prepare(sql)
-    try bind(to: statement)
     var builder = IdentifierListBuilder(
       storeIdentifier: store.uuid,
       entityName: entity.name,

@@ -335,6 +335,11 @@ package final class Connection {
     filter.select(keys)
   }
 
+  /// Sets the keys for `_batch_number`.
+  func numberKeys(_ keys: KeyMatcher.Keys) {
+    filter.number(keys)
+  }
+
   func giveBack(_ statement: OpaquePointer, sql: String) {
     unsafe statements.put(statement, sql: sql)
   }

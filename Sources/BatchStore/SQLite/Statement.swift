@@ -181,6 +181,11 @@ package struct Statement: ~Copyable {
     connection.filterKeys(keys)
   }
 
+  /// Sets the keys for `_batch_number` in the statement.
+  func numberKeys(_ keys: KeyMatcher.Keys) {
+    connection.numberKeys(keys)
+  }
+
   /// Makes `_batch_value` in the statement find its rows by `lookup`, starting at row `start`.
   func findValues(by lookup: ValueFunction.Lookup, from start: Int) {
     connection.values.find(lookup, from: start)

@@ -65,13 +65,34 @@ extension ChunkKeys {
   /// No keys, in the form of an entity's keys.
   package static func shape(of key: EntityKey) -> ChunkKeys {
     if key.rowIDName != nil { return .located(LocatedKeys(.integers([]), rowIDs: [])) }
+    if key.clusteredIndex != nil { return .located(LocatedKeys(range: .integers([]))) }
     return key.isRowID ? .runs([]) : .integers([])
   }
 
-  /// The column by which a range finds rows, quoted.
-  func rowID(of key: EntityKey) -> String {
-    if case .located = self, let name = key.rowIDName { return SQLName.quoted(name) }
-    return SQLName.quoted(key.columns[0])
+  /// What tells the rows of a range apart: their rowids, or the numbers of their keys; with the quoted
+  /// table, where another one may have the same columns.
+  func rowID(of key: EntityKey, in table: String? = nil) -> String {
+    let prefix = table.map { "\($0)." } ?? ""
+    guard case .located = self else { return prefix + SQLName.quoted(key.columns[0]) }
+    if let name = key.rowIDName { return prefix + SQLName.quoted(name) }
+    return LocatedKeys.numberSQL(key, in: table)
+  }
+
+  /// The columns by which the rows of a range are in the order of the chunk.
+  func order(of key: EntityKey) -> String {
+    if case .located(let located) = self, located.isRangeOfKeys {
+      return SQLName.list(key.columns)
+    }
+    return rowID(of: key)
+  }
+
+  /// What makes SQLite find the rows of a range in the order of the chunk: the text after the table.
+  func scan(of key: EntityKey) -> String {
+    guard isRange else { return "" }
+    if case .located(let located) = self, located.isRangeOfKeys, let index = key.clusteredIndex {
+      return " INDEXED BY \(SQLName.quoted(index))"
+    }
+    return " NOT INDEXED"
   }
 
   /// The condition that finds rows by keys of this form.
@@ -82,6 +103,9 @@ extension ChunkKeys {
     case .runs: return "\(rowID(of: key)) BETWEEN @first AND @last"
     case .filtered: return Self.filter(rowID(of: key))
     case .located(let located):
+      if located.isRangeOfKeys {
+        return "\(LocatedKeys.bounds(of: key)) AND \(rowID(of: key)) IS NOT NULL"
+      }
       if case .filtered = located.rows { return Self.filter(rowID(of: key)) }
       return "\(rowID(of: key)) BETWEEN @first AND @last"
     case .integers, .encoded:
@@ -247,7 +271,8 @@ extension ChunkKeys {
     }
   }
 
-  private func bind(
+  /// Binds one of the keys.
+  func bind(
     _ binding: Int,
     to statement: borrowing Statement,
     slots: [Int],

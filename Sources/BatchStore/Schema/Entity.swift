@@ -154,6 +154,8 @@ public struct EntityKey: Sendable, Hashable {
   package internal(set) var keepsText = false
   /// A name of the rowid in a table whose key it is not; nil if it has none.
   package internal(set) var rowIDName: String?
+  /// The index of a primary key by which rows without rowids lie, ascending; nil for other keys.
+  package internal(set) var clusteredIndex: String?
 
   /// Whether a range can select consecutive keys.
   package var isRowID: Bool { origin == .rowID }

@@ -1,17 +1,20 @@
 import BatchEngine
 package import BatchIdentifiers
 
-/// Keys of one chunk, with the rowids of their rows: statements find rows as they lie in the table,
+/// Keys of one chunk, with the places of their rows: statements find rows as they lie in the table,
 /// many at a time, instead of each by its key.
 ///
-/// A rowid is no identifier: VACUUM gives rows other ones. So this is valid only in the transaction
-/// that has looked for the rows, and for as long as no other connection commits.
+/// In a table with rowids, these are the places. A rowid is no identifier: VACUUM gives rows other
+/// ones. In a table without, rows lie in the order of their keys, so the places are the range of the
+/// keys. Either is valid only in the transaction that has looked for the rows, and for as long as
+/// no other connection commits.
 package struct LocatedKeys: Sendable {
   let identifiers: ChunkKeys
-  private let rowIDs: [Int64]
+  /// The rowids of the rows; nil if the keys are a range in which each has a row.
+  private let rowIDs: [Int64]?
   /// The number of the identifier of each row, ascending; nil if each identifier has a row.
   private let numbers: [Int]?
-  /// The rowids in the form that statements need.
+  /// The rowids in the form that statements need; in a range, the numbers of the keys.
   let rows: ChunkKeys
 
   init(_ identifiers: ChunkKeys, rowIDs: [Int64], numbers: [Int]? = nil) {
@@ -21,9 +24,21 @@ package struct LocatedKeys: Sendable {
     rows = .rowIDs(rowIDs)
   }
 
+  /// Keys in the order of their table, all of which have a row.
+  init(range identifiers: ChunkKeys) {
+    self.identifiers = identifiers
+    rowIDs = nil
+    numbers = nil
+    rows = .runs([0...Int64(max(identifiers.identifierCount, 1) - 1)])
+  }
+
+  /// Whether rows are found by the range of their keys.
+  var isRangeOfKeys: Bool { rowIDs == nil }
+
   /// Some of the keys, by ascending index.
   func selecting(_ indices: some RandomAccessCollection<Int>) -> ChunkKeys {
     let part = identifiers.selecting(Array(indices))
+    guard let rowIDs else { return .located(LocatedKeys(range: part)) }
     guard let numbers else {
       return .located(LocatedKeys(part, rowIDs: indices.map { rowIDs[$0] }))
     }
@@ -46,6 +61,15 @@ package struct LocatedKeys: Sendable {
     firstValue: Int,
     _ body: (RowNumbers) throws(BatchError) -> Void
   ) throws(BatchError) {
+    guard let rowIDs else {
+      try bindRange(to: statement, key: key)
+      statement.findValues(by: .run(first: 0), from: firstValue)
+      try body(
+        RowNumbers(0..<identifiers.identifierCount, first: 0, keys: nil, isSingle: false)
+      )
+      statement.reset()
+      return
+    }
     var start = 0
     var done = 0
     try rows.forEachBinding(of: statement, key: key, firstValue: firstValue) {
@@ -55,6 +79,31 @@ package struct LocatedKeys: Sendable {
       try body(found.numbered(by: numbers, in: start..<next))
       start = next
     }
+  }
+
+  /// The condition that a key lies in the range that ``bindRange(to:key:)`` binds.
+  static func bounds(of key: EntityKey) -> String {
+    func list(_ name: String) -> String {
+      key.columns.indices.map { "@\(name)\($0)" }.joined(separator: ", ")
+    }
+    let columns = SQLName.list(key.columns)
+    return "(\(columns)) >= (\(list("first"))) AND (\(columns)) <= (\(list("last")))"
+  }
+
+  /// The number of the key of a row in a range.
+  static func numberSQL(_ key: EntityKey, in table: String? = nil) -> String {
+    let columns = key.columns.map { (table.map { "\($0)." } ?? "") + SQLName.quoted($0) }
+    return "\(KeyFilter.numberName)(\(columns.joined(separator: ", ")))"
+  }
+
+  fileprivate func bindRange(to statement: borrowing Statement, key: EntityKey) throws(BatchError) {
+    guard identifiers.identifierCount > 0 else { return }
+    var reader = EncodedKey.ComponentReader()
+    for (name, number) in [("first", 0), ("last", identifiers.identifierCount - 1)] {
+      let slots = key.columns.indices.map { statement.parameterIndex("@\(name)\($0)") ?? 0 }
+      try identifiers.bind(number, to: statement, slots: slots, with: &reader)
+    }
+    if let matched = identifiers.matched { statement.numberKeys(matched) }
   }
 }
 
@@ -74,7 +123,7 @@ extension ChunkKeys {
   }
 
   /// A lookup of a rowid by its key takes about as long as reading this many rows one after another.
-  private static let rowsPerLookup = 16
+  fileprivate static let rowsPerLookup = 16
 
   /// The keys with the rowids of their rows, if the table has rowids and they are not the keys
   /// themselves.
@@ -97,8 +146,13 @@ extension ChunkKeys {
       guard isScattered, try Self.areClose(runs, key, entity, connection) else { return self }
       return .filtered(runs.flatMap { Array($0) })
     }
-    guard let name = key.rowIDName, identifierCount > 1, !isRange else { return self }
+    guard identifierCount > 1, !isRange, let matched else { return self }
     let table = SQLName.quoted(entity.table)
+    guard let name = key.rowIDName else {
+      guard let index = key.clusteredIndex else { return self }
+      let range = LocatedKeys(range: self)
+      return try range.isDense(by: key, index, in: table, connection) ? .located(range) : self
+    }
     let (rowID, count) = (SQLName.quoted(name), identifierCount)
     let lookup = try connection.prepare(
       "SELECT \(rowID) FROM \(table) WHERE \(condition(key: key))"
@@ -114,19 +168,17 @@ extension ChunkKeys {
       UInt64(last.subtractingReportingOverflow(first).partialValue.magnitude)
         < UInt64(count * Self.rowsPerLookup)
     {
-      let columns = SQLName.list(key.columns)
       let scan = try connection.prepare(
         """
-        SELECT \(columns), \(rowID) FROM \(table) NOT INDEXED \
+        SELECT \(LocatedKeys.numberSQL(key)), \(rowID) FROM \(table) NOT INDEXED \
         WHERE \(rowID) BETWEEN ?1 AND ?2 ORDER BY \(rowID)
         """
       )
       try scan.bind(first, at: 1)
       try scan.bind(last, at: 2)
-      var matcher = KeyMatcher(self)
+      scan.numberKeys(matched)
       while try scan.step() {
-        guard let number = matcher.number(of: scan, key.columns.count) else { continue }
-        rowIDs[number] = scan.integer(at: key.columns.count)
+        if !scan.isNull(at: 0) { rowIDs[Int(scan.integer(at: 0))] = scan.integer(at: 1) }
       }
       scan.reset()
     }
@@ -136,10 +188,43 @@ extension ChunkKeys {
   }
 }
 
+extension LocatedKeys {
+  /// Whether each key of a range has a row, and few others lie between.
+  fileprivate func isDense(
+    by key: EntityKey,
+    _ index: String,
+    in table: String,
+    _ connection: Connection
+  ) throws(BatchError) -> Bool {
+    let count = identifiers.identifierCount
+    let counting = try connection.prepare(
+      """
+      SELECT count(*), count(\(Self.numberSQL(key))) FROM (SELECT \(SQLName.list(key.columns)) \
+      FROM \(table) INDEXED BY \(SQLName.quoted(index)) WHERE \(Self.bounds(of: key)) LIMIT @limit)
+      """
+    )
+    let limit = count * ChunkKeys.rowsPerLookup
+    try bindRange(to: counting, key: key)
+    try counting.bind(Int64(limit), at: counting.parameterIndex("@limit") ?? 0)
+    defer { counting.reset() }
+    guard try counting.step() else { return false }
+    return counting.integer(at: 0) < Int64(limit) && counting.integer(at: 1) == Int64(count)
+  }
+}
+
 extension ChunkKeys {
+  /// The keys in the form that `_batch_number` needs; nil for rowids.
+  fileprivate var matched: KeyMatcher.Keys? {
+    switch self {
+    case .integers(let integers): .integers(integers)
+    case .encoded(let encoded): .encoded(encoded)
+    case .runs, .filtered, .located: nil
+    }
+  }
+
   /// Whether a worker can find rows of the keys in a way that makes statements about them faster.
   func canBeLocated(by key: EntityKey) -> Bool {
-    isRange ? isScattered : key.rowIDName != nil
+    isRange ? isScattered : key.rowIDName != nil || key.clusteredIndex != nil
   }
 
   /// Whether the keys are ascending rowids with many gaps between.
@@ -172,43 +257,5 @@ extension ChunkKeys {
     defer { counting.reset() }
     guard try counting.step() else { return false }
     return counting.integer(at: 0) < Int64(limit)
-  }
-}
-
-/// Finds the keys of rows among those of a chunk, as rows come in nearly the same order.
-private struct KeyMatcher {
-  private let keys: ChunkKeys
-  private var next = 0
-  private var encoder = EncodedKey.Encoder()
-  /// The number of each key; empty until needed.
-  private var numbers: [PrimaryKey: Int] = [:]
-
-  init(_ keys: ChunkKeys) { self.keys = keys }
-
-  /// The number of the key in the first columns of a row; nil if it is not one of the chunk.
-  mutating func number(of row: borrowing Statement, _ columnCount: Int) -> Int? {
-    let key: PrimaryKey?
-    switch keys {
-    case .integers(let integers):
-      guard row.isInteger(at: 0) else { return nil }
-      let integer = row.integer(at: 0)
-      let isNext = next < integers.count && integers[next] == integer
-      key = isNext ? nil : .integer(integer)
-    case .encoded(let encoded):
-      encoder.removeAll()
-      for column in 0..<columnCount { row.appendKeyComponent(at: column, to: &encoder) }
-      let isNext = next < encoded.count && encoded.isKey(encoder.bytes, at: next)
-      key = isNext ? nil : .encoded(encoder.key)
-    case .runs, .filtered, .located: return nil
-    }
-    var number: Int? = next
-    if let key {
-      if numbers.isEmpty {
-        for number in 0..<keys.identifierCount { numbers[keys.key(at: number)] = number }
-      }
-      number = numbers[key]
-    }
-    if let number { next = number + 1 }
-    return number
   }
 }

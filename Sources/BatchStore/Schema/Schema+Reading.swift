@@ -197,7 +197,16 @@ private func tableKey(
       found.collations = try collations(ofIndex: index, of: table, in: connection)
     }
     found.keepsText = keepsText(declared, found, of: table, in: connection)
-    if hasRowID { found.rowIDName = RowIDName.free(beside: columns) }
+    if hasRowID {
+      found.rowIDName = RowIDName.free(beside: columns)
+    } else if let index = index.first, found.collations.isEmpty,
+      try connection.value(
+        "SELECT 1 FROM pragma_index_xinfo(?, 'main') WHERE key AND \"desc\"",
+        .text(index)
+      ) == nil
+    {
+      found.clusteredIndex = index
+    }
     return found
   }
   return unique.first

@@ -15,6 +15,8 @@ package struct ChunkRows: Sendable {
   var rowIDs: [Int64] = []
   /// The keys of the chunk.
   var keys: ChunkKeys
+  /// Whether the range of the keys finds the rows.
+  var isRangeOfKeys = false
 
   /// The position of the chunk's first identifier in the list.
   let first: Int
@@ -74,6 +76,7 @@ package struct ChunkRows: Sendable {
     let rowIDs = self.rowIDs.isEmpty ? nil : rows.map { self.rowIDs[$0] }
     if let rowIDs, keys.isRange { return .rowIDs(rowIDs) }
     let keys = keys.selecting(rows.map { numbers[$0] })
+    if isRangeOfKeys, keys.identifierCount > 1 { return .located(LocatedKeys(range: keys)) }
     return rowIDs.map { .located(LocatedKeys(keys, rowIDs: $0)) } ?? keys
   }
 
@@ -105,6 +108,7 @@ package struct ChunkRows: Sendable {
       keys: keys.part(keyNumbers),
       at: first + keyNumbers.lowerBound
     )
+    part.isRangeOfKeys = isRangeOfKeys
     part.values = values.selecting(selected)
     part.numbers = selected.map { numbers[$0] - keyNumbers.lowerBound }
     if !rowIDs.isEmpty { part.rowIDs = selected.map { rowIDs[$0] } }

@@ -102,7 +102,7 @@ package struct RowTransform: Sendable {
     if let predicate { columns.append("\(predicate.sql) IS TRUE") }
     if keys.isRange { columns.append(keys.rowID(of: target.key)) }
     // In key order.
-    let order = keys.isRange ? " NOT INDEXED" : ""
+    let order = keys.scan(of: target.key)
     return """
       SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(source.table))\(order) \
       WHERE \(keys.condition(key: target.key))
@@ -147,7 +147,9 @@ package struct RowTransform: Sendable {
     var rows = ChunkRows(columns: reads, keys: identifiers, at: first)
     var reached = selected
     rows.numbers.reserveCapacity(selected)
-    if keys.isRange { rows.rowIDs.reserveCapacity(selected) }
+    if case .located(let located) = keys { rows.isRangeOfKeys = located.isRangeOfKeys }
+    let hasRowIDs = keys.isRange && !rows.isRangeOfKeys
+    if hasRowIDs { rows.rowIDs.reserveCapacity(selected) }
     // The rows that satisfy `where`; usually all of a chunk's.
     var matching: [Int] = []
     matching.reserveCapacity(selected)
@@ -173,7 +175,7 @@ package struct RowTransform: Sendable {
         }
         matching.append(row)
         rows.numbers.append(number)
-        if keys.isRange { rows.rowIDs.append(rowID) }
+        if hasRowIDs { rows.rowIDs.append(rowID) }
       }
     }
     values.keepColumns(reads.count)

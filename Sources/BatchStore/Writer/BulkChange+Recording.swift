@@ -118,7 +118,7 @@ extension BulkChange {
   ) throws(BatchError) -> ValueBlock? {
     let shape = undoShape
     let columns = (shape.key + shape.columns).map(SQLName.quoted)
-    let order = keys.isRange ? " NOT INDEXED" : ""
+    let order = keys.scan(of: key)
     let statement = try connection.prepare(
       """
       SELECT \(RowCollector.columns(columns)) FROM \(SQLName.quoted(entity.table))\(order) \

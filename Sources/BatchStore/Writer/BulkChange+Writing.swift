@@ -65,7 +65,7 @@ extension BulkChange {
         try connection.keepMaximum(of: archive.entity)
       }
     }
-    let missed = try missed(by: changeSQL(for: keys), of: keys, firstValue, in: connection)
+    let missed = try missed(by: keys, firstValue, in: connection)
     var written = WaitingChunk.Written()
     written.succeeded = keys.identifierCount - missed.indexCount
     if let archived, archived != written.succeeded {
@@ -107,12 +107,25 @@ extension BulkChange {
   ///
   /// - Returns: The numbers of the keys whose rows it did not change.
   private func missed(
-    by sql: String,
-    of keys: ChunkKeys,
+    by keys: ChunkKeys,
     _ firstValue: Int,
     in connection: Connection
   ) throws(BatchError) -> RangeSet<Int> {
+    let sql = changeSQL(for: keys)
     var missed = RangeSet<Int>()
+    if case .located(let located) = keys, located.isRangeOfKeys {
+      // SQLite does not note the rows of such a table: only if all have changed, is it known which.
+      try connection.execute("SAVEPOINT _batch_range")
+      var count = 0
+      try run(sql, for: keys, firstValue: firstValue, in: connection) { _ in
+        count = connection.changes
+      }
+      let isWhole = count == keys.identifierCount
+      if !isWhole { try connection.execute("ROLLBACK TO _batch_range") }
+      try connection.execute("RELEASE _batch_range")
+      return isWhole
+        ? missed : try self.missed(by: located.identifiers, firstValue, in: connection)
+    }
     guard keys.isRange else {
       try run(sql, for: keys, firstValue: firstValue, in: connection) {
         numbers throws(BatchError) in
@@ -208,7 +221,7 @@ extension BulkChange {
     let conditions = isUnchanged.map { matchConditions + [$0.sql] }
     let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
     // In key order.
-    let order = keys.isRange ? " NOT INDEXED" : ""
+    let order = keys.scan(of: key)
     let statement = try connection.prepare(
       "SELECT \(rowID), \(isUnchanged) FROM \(table)\(order) WHERE \(keys.condition(key: key))"
     )

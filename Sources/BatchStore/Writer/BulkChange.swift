@@ -129,7 +129,7 @@ package struct BulkChange: Sendable {
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
     case .assign(let assignments):
       // A conversion may read another table whose columns have the same names.
-      let rowID = keys.isRange ? "\(table).\(keys.rowID(of: key))" : "NULL"
+      let rowID = keys.isRange ? keys.rowID(of: key, in: table) : "NULL"
       let values = assignments.map { assignment in
         let kept = SQLName.quoted(assignment.conversion?.source ?? assignment.column)
         let current = assignment.isPartial ? ", \(table).\(kept)" : ""
@@ -139,7 +139,7 @@ package struct BulkChange: Sendable {
       }
       let set = values + version(beside: assignments.map(\.column))
       // Rows change in key order, as they would one by one.
-      let order = keys.isRange ? " NOT INDEXED" : ""
+      let order = keys.scan(of: key)
       return """
         UPDATE \(abortsOnConflict ? "OR ABORT " : "")\(table)\(order) SET \(set.joined(separator: ", ")) \
         WHERE \(condition(for: keys))
