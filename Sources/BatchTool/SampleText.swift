@@ -137,6 +137,8 @@ struct SampleText {
     case .real(let value): value.description
     case .text(let value):
       value.count > 60 ? "\(value.prefix(59))…".quotedForMessage : value.quotedForMessage
+    case .invalidText(let bytes):
+      text(.text(String(decoding: bytes, as: UTF8.self))) + ", not UTF-8"
     case .blob(let bytes): "\(bytes.count) bytes"
     }
   }

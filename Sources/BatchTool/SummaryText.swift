@@ -63,6 +63,9 @@ enum SummaryText {
     }
     if summary.peakWALBytes > 0 { facts.append(("peak WAL", Format.bytes(summary.peakWALBytes))) }
     if let output = summary.output { facts.append(("output", output)) }
+    if summary.invalidTexts > 0 {
+      facts.append(("not UTF-8", Format.count(summary.invalidTexts, "text")))
+    }
     if !summary.state.isFinished, isReal, !summary.checkpoint.isEmpty {
       facts.append(("checkpoint", summary.checkpoint))
     }

@@ -136,6 +136,7 @@ extension SQLValue {
     case .integer(let value): self = .integer(value)
     case .real(let value): self = .real(value)
     case .text(let value): self = .text(value)
+    case .invalidText(let value): self = .invalidText(value)
     case .blob(let value): self = .blob(value)
     }
   }

@@ -43,6 +43,8 @@ package struct RunProgress: Codable, Sendable {
   package var peakWALBytes = 0
   /// The length of the output that is complete, in bytes.
   package var outputBytes: Int?
+  /// How many texts in that are not UTF-8, and were replaced or encoded.
+  package var invalidTexts: Int?
   /// The identity of the finished output: device and inode.
   package var outputIdentity: FileIdentity?
   /// Why the run is held back.

@@ -15,6 +15,8 @@ package actor ExportWriter {
   private var done: DoneRanges
   /// Those of them that failed, and have no line.
   private var failed: [FailedIdentifier]
+  /// How many texts in the lines are not UTF-8.
+  private var invalidTexts: Int
 
   /// The passed-over positions since the last ``synchronize()``.
   private var passedOver = PassedOverRecord()
@@ -23,17 +25,19 @@ package actor ExportWriter {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Continues a file with the lines of the positions `done` except those that `failed`; when
-  /// complete, it may replace another file if it `overwrites`.
+  /// Continues a file with the lines of the positions `done` except those that `failed`, in which
+  /// are `invalidTexts`; when complete, it may replace another file if it `overwrites`.
   package init(
     _ file: sending ExportFile,
     done: DoneRanges,
     failed: [FailedIdentifier],
+    invalidTexts: Int,
     overwrites: Bool
   ) {
     self.file = file
     self.done = done
     self.failed = failed
+    self.invalidTexts = invalidTexts
     self.overwrites = overwrites
   }
 
@@ -53,6 +57,7 @@ package actor ExportWriter {
     try file.append(lines.bytes)
     done.insert(DoneRanges.Row(positions, outcomes: lines.outcomes, chunks: 1))
     passedOver.append(lines.passedOver, from: positions.lowerBound)
+    invalidTexts += lines.invalidTexts
     guard !lines.failures.isEmpty else { return }
     let now = Date.now.formatted(.iso8601)
     failed += lines.failures.map {
@@ -68,6 +73,7 @@ package actor ExportWriter {
     /// The passed-over positions since the last call.
     package let passedOver: PassedOverRecord
     package let byteCount: Int
+    package let invalidTexts: Int
     package let identity: FileIdentity
   }
 
@@ -81,6 +87,7 @@ package actor ExportWriter {
       failed: failed,
       passedOver: passedOver,
       byteCount: file.count,
+      invalidTexts: invalidTexts,
       identity: try file.identity()
     )
   }
@@ -97,6 +104,7 @@ package actor ExportWriter {
     progress.done = written.done
     if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }
     progress.outputBytes = written.byteCount
+    progress.invalidTexts = written.invalidTexts
     progress.outputIdentity = written.identity
     return written.failed.count == failedCount ? nil : written.failed
   }

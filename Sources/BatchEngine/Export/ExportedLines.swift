@@ -5,6 +5,8 @@ package struct ExportedLines: Sendable {
   package var bytes: [UInt8] = []
   /// How many rows have a line.
   package var succeeded = 0
+  /// How many texts in them are not UTF-8, and were replaced or encoded.
+  package var invalidTexts = 0
   /// The identifiers that neither have a line nor failed, by their numbers within the chunk.
   package var passedOver = PassedOver()
   /// Those that failed, by their numbers within the chunk, ascending.

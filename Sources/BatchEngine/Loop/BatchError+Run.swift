@@ -35,7 +35,7 @@ extension BatchError {
   /// an interrupt, a connection, a statement that does not compile.
   package var isAboutRows: Bool {
     if let error = underlying as? any DatabaseError { return error.isAboutRows }
-    return code == .constraint || code == .handlerFailed
+    return [.constraint, .handlerFailed, .invalidText].contains(code)
   }
 
   /// Whether a retry may succeed.

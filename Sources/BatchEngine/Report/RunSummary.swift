@@ -49,6 +49,9 @@ public struct RunSummary: Sendable, Encodable {
   public var checkpoint: String
   /// The file that an export wrote or writes.
   public var output: String?
+  /// How many texts in the export's file are not UTF-8, and were replaced by U+FFFD or encoded; 0 for other
+  /// actions.
+  public var invalidTexts: Int
   /// Why the run is held back.
   public var throttle: String?
   /// How long the run has been held back, over all its resumptions.
@@ -79,6 +82,7 @@ public struct RunSummary: Sendable, Encodable {
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
     case startedAt, endedAt, lastSeenAt, wasKilled, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
+    case invalidTexts
     case throttle, throttledSeconds, waiting, stopReason, error
   }
 
@@ -109,6 +113,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(peakWALBytes, forKey: .peakWALBytes)
     try container.encode(checkpoint, forKey: .checkpoint)
     try container.encode(output, forKey: .output)
+    try container.encode(invalidTexts, forKey: .invalidTexts)
     try container.encode(throttle, forKey: .throttle)
     try container.encode((throttledSeconds * 1000).rounded() / 1000, forKey: .throttledSeconds)
     try container.encode(waiting, forKey: .waiting)
@@ -177,6 +182,7 @@ extension RunSummary {
     peakWALBytes = progress.peakWALBytes
     checkpoint = path
     output = metadata.output
+    invalidTexts = progress.invalidTexts ?? 0
     throttle = progress.throttle
     throttledSeconds = progress.throttledSeconds ?? 0
     waiting = progress.waiting

@@ -3,6 +3,8 @@ extension BatchError.Code {
   public static let readOnly = Self(rawValue: "readOnly")
   /// A constraint of the database refused a change.
   public static let constraint = Self(rawValue: "constraint")
+  /// A text is not UTF-8, and would change if it were read or written as one.
+  public static let invalidText = Self(rawValue: "invalidText")
   /// The database refused a statement or an expression.
   public static let invalidSQL = Self(rawValue: "invalidSQL")
   /// The operating system failed to read or write the database, or its server failed to execute a

@@ -93,6 +93,7 @@ extension EncodedKey {
       case .integer(let value): append(value)
       case .real(let value): append(value)
       case .text(let text): append(text: text)
+      case .invalidText(let bytes): append(text: bytes.span)
       case .blob(let blob): append(blob: blob.span)
       }
     }

@@ -52,8 +52,6 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 
   /// The components, decoded.
-  ///
-  /// Text that is not UTF-8 is repaired; ``forEachComponent(_:)`` gives its bytes.
   public var components: [KeyComponent] {
     var components: [KeyComponent] = []
     var reader = ComponentReader()
@@ -62,7 +60,8 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
       case .null: components.append(.null)
       case .integer(let value): components.append(.integer(value))
       case .real(let value): components.append(.real(value))
-      case .text(let bytes): components.append(.text(String(repairing: bytes)))
+      case .text(let bytes) where bytes.isUTF8: components.append(.text(String(repairing: bytes)))
+      case .text(let bytes): components.append(.invalidText([UInt8](copying: bytes)))
       case .blob(let bytes): components.append(.blob([UInt8](copying: bytes)))
       }
     }

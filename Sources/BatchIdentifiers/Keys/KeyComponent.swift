@@ -9,8 +9,10 @@ public enum KeyComponent: Hashable, Sendable {
   case integer(Int64)
   /// A REAL. SQLite has no NaN (it stores NULL) and one zero.
   case real(Double)
-  /// A TEXT. Text that is not UTF-8 is repaired here; ``EncodedKey`` itself keeps its bytes.
+  /// A TEXT.
   case text(String)
+  /// A TEXT that is not UTF-8, as its bytes.
+  case invalidText([UInt8])
   /// A BLOB.
   case blob([UInt8])
 
@@ -21,6 +23,7 @@ public enum KeyComponent: Hashable, Sendable {
     case (.integer(let left), .integer(let right)): left == right
     case (.real(let left), .real(let right)): left == right
     case (.text(let left), .text(let right)): left.utf8.elementsEqual(right.utf8)
+    case (.invalidText(let left), .invalidText(let right)): left == right
     case (.blob(let left), .blob(let right)): left == right
     default: false
     }
@@ -33,7 +36,7 @@ public enum KeyComponent: Hashable, Sendable {
     case .integer(let value): hasher.combine(value)
     case .real(let value): hasher.combine(value)
     case .text(let text): for byte in text.utf8 { hasher.combine(byte) }
-    case .blob(let bytes): hasher.combine(bytes)
+    case .invalidText(let bytes), .blob(let bytes): hasher.combine(bytes)
     }
   }
 }

@@ -38,6 +38,18 @@ package struct Base64 {
     return bytes
   }
 
+  /// Appends bytes as a value of JSON: `{"$base64":true,"encoded":"…"}` for a blob,
+  /// `{"$base64":true,"encoded":"…","type":"text"}` for a text that is not UTF-8.
+  package static func appendObject(
+    _ bytes: UnsafeRawBufferPointer,
+    isText: Bool = false,
+    to json: inout [UInt8]
+  ) {
+    json.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
+    unsafe append(bytes, to: &json)
+    json.append(contentsOf: (isText ? #"","type":"text"}"# : #""}"#).utf8)
+  }
+
   /// Appends the encoded text of some bytes.
   package static func append(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
     text.reserve(forLarge: (bytes.count + 2) / 3 * 4)

@@ -3,7 +3,10 @@ package enum CSVField {
   /// Appends a text, quoted where needed; an empty one is quoted too, since an empty field is NULL.
   ///
   /// Text that is not UTF-8 is repaired with U+FFFD.
-  package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) {
+  ///
+  /// - Returns: Whether the bytes are UTF-8.
+  @discardableResult
+  package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) -> Bool {
     let needsQuotes =
       unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
       || bytes.contains {
@@ -13,14 +16,21 @@ package enum CSVField {
     guard needsQuotes else {
       line.reserve(forLarge: bytes.count)
       unsafe line.append(contentsOf: bytes)
-      return
+      return true
     }
     line.reserve(forLarge: bytes.count)
     line.append(UInt8(ascii: "\""))
-    unsafe bytes.forEachRepairedByte { byte in
+    func append(_ byte: UInt8) {
       if byte == UInt8(ascii: "\"") { line.append(byte) }
       line.append(byte)
     }
+    let isUTF8 = unsafe Span<UInt8>(_unsafeBytes: bytes).isUTF8
+    if isUTF8 {
+      for byte in unsafe bytes { append(byte) }
+    } else {
+      unsafe bytes.forEachRepairedByte(append)
+    }
     line.append(UInt8(ascii: "\""))
+    return isUTF8
   }
 }

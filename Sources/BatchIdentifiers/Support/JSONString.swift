@@ -11,19 +11,26 @@ package enum JSONString {
   }
 
   /// Appends the text of bytes; ill-formed UTF-8 is repaired with U+FFFD.
-  package static func append(_ bytes: UnsafeRawBufferPointer, to json: inout [UInt8]) {
+  ///
+  /// - Returns: Whether the bytes are UTF-8.
+  @discardableResult
+  package static func append(_ bytes: UnsafeRawBufferPointer, to json: inout [UInt8]) -> Bool {
     json.reserve(forLarge: bytes.count)
     json.append(UInt8(ascii: "\""))
     var plain = 0
+    var isASCII = true
     for index in bytes.indices {
       let byte = unsafe bytes[index]
-      if byte >= 0x80 {
-        // Only text outside ASCII can be ill-formed; it takes the path that repairs.
-        unsafe json.append(contentsOf: bytes[plain..<index])
+      if byte >= 0x80, isASCII {
+        // Only text outside ASCII can be ill-formed.
+        isASCII = false
         let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
-        unsafe rest.forEachRepairedByte { appendEscaped($0, to: &json) }
-        json.append(UInt8(ascii: "\""))
-        return
+        guard unsafe Span<UInt8>(_unsafeBytes: rest).isUTF8 else {
+          unsafe json.append(contentsOf: bytes[plain..<index])
+          unsafe rest.forEachRepairedByte { appendEscaped($0, to: &json) }
+          json.append(UInt8(ascii: "\""))
+          return false
+        }
       }
       if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
         unsafe json.append(contentsOf: bytes[plain..<index])
@@ -33,6 +40,7 @@ package enum JSONString {
     }
     unsafe json.append(contentsOf: bytes[plain...])
     json.append(UInt8(ascii: "\""))
+    return true
   }
 
   private static func appendEscaped(_ byte: UInt8, to json: inout [UInt8]) {

@@ -1,3 +1,15 @@
+extension Span<UInt8> {
+  /// Whether the bytes are well-formed UTF-8.
+  package var isUTF8: Bool {
+    do {
+      _ = try UTF8Span(validating: self)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
 extension UnsafeRawBufferPointer {
   /// Passes a text to `body` with ill-formed UTF-8 repaired, in pieces: a string of all of it would
   /// be a copy.

@@ -235,7 +235,7 @@ private struct BatchInsertion<Model: PersistentModel> {
       switch row.columns[key.columns[0]] ?? .null {
       case .null: count += 1
       case .integer(let key): taken.append(key)
-      case .real, .text, .blob: break
+      case .real, .text, .invalidText, .blob: break
       }
     }
     if count == 0 { return 0..<0 }

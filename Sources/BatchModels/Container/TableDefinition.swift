@@ -206,7 +206,7 @@ extension SQLValue {
     switch self {
     case .integer: "INTEGER"
     case .real: "REAL"
-    case .text: "TEXT"
+    case .text, .invalidText: "TEXT"
     case .blob, .null: "BLOB"
     }
   }

@@ -209,7 +209,7 @@ struct StoreSave {
     }
     var changes = values(of: object)
     let expected = (object.row ?? current).replacing(object.bases)
-    // SQLite's difference may be none: text that is not UTF-8 is repaired in reading.
+    // SQLite's difference may be none: it repairs text that is not UTF-16 in reading.
     if isMerged ? !current.isIdentical(to: expected) : !entity.isSameVersion(current, expected) {
       guard let settled = try settle(object, expected, current, entity) else { return nil }
       changes = settled

@@ -207,8 +207,12 @@ extension SQLValue {
     }
   }
 
-  /// The text of a TEXT.
+  /// The text of a TEXT, with U+FFFD for what is not UTF-8.
   var string: String? {
-    if case .text(let text) = self { text } else { nil }
+    switch self {
+    case .text(let text): text
+    case .invalidText(let bytes): String(decoding: bytes, as: UTF8.self)
+    default: nil
+    }
   }
 }

@@ -115,7 +115,8 @@ extension ManagedObject {
       changes[slot] = value
       return
     }
-    if row[slot].isIdentical(to: value) {
+    let isRepaired = try isRepaired(row[slot], as: value, at: slot)
+    if isRepaired || row[slot].isIdentical(to: value) {
       changes[slot] = nil
       bases[slot] = nil
     } else {
@@ -123,6 +124,29 @@ extension ManagedObject {
       changes[slot] = value
     }
     context.track(self, changes.isEmpty ? nil : .update)
+  }
+
+  /// Whether a value is a stored text that is not UTF-8, as a property shows it: setting that again
+  /// must not change the bytes.
+  ///
+  /// - Throws: `BatchError` of code `invalidText` for another text with some of its U+FFFD, which
+  ///   would replace the bytes that they stand for.
+  private func isRepaired(
+    _ stored: SQLValue,
+    as value: SQLValue,
+    at slot: Int
+  ) throws(BatchError) -> Bool {
+    guard case .invalidText = stored, case .text(let text) = value, let entity else { return false }
+    if text.utf8.elementsEqual((stored.string ?? "").utf8) { return true }
+    guard text.unicodeScalars.contains("\u{FFFD}") else { return false }
+    let attribute = entity.declared.first { $0.slot == slot }?.attribute
+    throw BatchError(
+      .invalidText,
+      "attribute \((attribute?.name ?? entity.columns[slot]).quotedForMessage) holds text that is not"
+        + " UTF-8, and the new text has U+FFFD where that has other bytes",
+      at: persistentModelID.description,
+      remedy: "set a text without U+FFFD, or SQLValue.invalidText"
+    )
   }
 
   /// Makes a column refer to a new object, whose key it gets once that is saved.

@@ -73,7 +73,7 @@ extension ModelEntity {
     let isAsStored =
       switch value {
       case .integer: key.prefersIntegers || key.isRowID
-      case .text: key.keepsText
+      case .text, .invalidText: key.keepsText
       case .blob: true
       case .real, .null: false
       }

@@ -99,7 +99,7 @@ extension SQLValue {
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): 16 + text.utf8.count
-    case .blob(let bytes): 16 + bytes.count
+    case .blob(let bytes), .invalidText(let bytes): 16 + bytes.count
     default: 16
     }
   }

@@ -25,6 +25,7 @@ extension Checkpoint {
     progress.done = DoneRanges()
     progress.passedOver = PassedOverRecord(replaces: true)
     progress.outputBytes = nil
+    progress.invalidTexts = nil
     progress.outputIdentity = nil
     try record(progress)
   }

@@ -6,7 +6,7 @@ import BatchStore
 ///
 /// An empty object, or `null`, leaves the row unchanged. `{"$error": "…"}` means that this row
 /// cannot be done, `{"$retry": "…"}` that it cannot be done now. Values are written as in exports:
-/// `{"$base64": true, "encoded": "…"}` is a blob.
+/// `{"$base64": true, "encoded": "…"}` is a blob, and with `"type": "text"` a text of any bytes.
 struct AnswerDecoder {
   /// The special members of an answer.
   private struct Remarks {
@@ -164,7 +164,9 @@ struct AnswerDecoder {
     case .integer(let value): values.set(row, column, integer: value)
     case .real(let value): values.set(row, column, real: value)
     case .string(let bytes): try set(row, column, .text, bytes, in: &values)
-    case .object: try set(row, column, .blob, readBlob(&scanner), in: &values)
+    case .object:
+      let (kind, bytes) = try readBytes(&scanner)
+      try set(row, column, kind, bytes, in: &values)
     }
   }
 
@@ -182,23 +184,29 @@ struct AnswerDecoder {
     }
   }
 
-  private func readBlob(
+  private func readBytes(
     _ scanner: inout JSONLineScanner
-  ) throws(JSONLineScanner.Problem) -> [UInt8] {
+  ) throws(JSONLineScanner.Problem) -> (ValueBlock.Kind, [UInt8]) {
     var encoded: ArraySlice<UInt8>?
     var isMarked = false
+    var kind = ValueBlock.Kind.blob
     try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
       switch String(decoding: key, as: UTF8.self) {
       case "$base64":
         guard case .boolean(true) = try scanner.readValue() else { throw .init("has no value") }
         isMarked = true
       case "encoded": encoded = try scanner.readString()
+      case "type":
+        guard try scanner.readString().elementsEqual("text".utf8) else {
+          throw .init("has bytes whose type is not \"text\"")
+        }
+        kind = .text
       default: throw .init("has an object where a value is expected")
       }
     }
     guard isMarked, let bytes = encoded.flatMap(Base64.bytes(of:)) else {
       throw .init("has an object that is no blob where a value is expected")
     }
-    return bytes
+    return (kind, bytes)
   }
 }

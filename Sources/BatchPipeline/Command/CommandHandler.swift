@@ -125,7 +125,7 @@ struct CommandHandler: RowHandler {
     if job.isRehearsal { variables["BATCH_REHEARSAL"] = "1" }
     for (name, value) in parameters {
       switch value {
-      case .null, .blob: break
+      case .null, .blob, .invalidText: break
       case .integer(let value): variables["BATCH_PARAM_\(name)"] = String(value)
       case .real(let value): variables["BATCH_PARAM_\(name)"] = value.description
       case .text(let value): variables["BATCH_PARAM_\(name)"] = value

@@ -68,7 +68,7 @@ enum ColumnType: Equatable {
   private func isNumber(_ value: SQLValue) -> Bool {
     switch value {
     case .integer, .real: true
-    case .null, .text, .blob: false
+    case .null, .text, .invalidText, .blob: false
     }
   }
 }

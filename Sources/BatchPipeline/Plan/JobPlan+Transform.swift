@@ -65,6 +65,22 @@ extension Job {
     kinds: CommandHandler.Kinds = .init(),
     among handlers: [String: TransformHandler]
   ) throws(BatchError) -> (any RowHandler, ChildPool?) {
+    let (handler, children) = try program(
+      of: transform,
+      columns: columns,
+      kinds: kinds,
+      among: handlers
+    )
+    guard transform.invalidText == .fail else { return (handler, children) }
+    return (ValidTextHandler(handler, writes: columns.writes.count), children)
+  }
+
+  private func program(
+    of transform: Transform,
+    columns: TransformColumns,
+    kinds: CommandHandler.Kinds,
+    among handlers: [String: TransformHandler]
+  ) throws(BatchError) -> (any RowHandler, ChildPool?) {
     switch transform.program {
     case .handler(let name):
       do throws(BatchError) {

@@ -190,7 +190,7 @@ extension SQLValue {
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): text.utf8.count
-    case .blob(let bytes): bytes.count
+    case .blob(let bytes), .invalidText(let bytes): bytes.count
     case .null, .integer, .real: 8
     }
   }

@@ -208,6 +208,7 @@ extension JobPlan.Work {
         key: query.key,
         attributes: query.entity.attributes(for: action, of: job),
         format: action.format,
+        invalidText: action.invalidText,
         predicate: predicate,
         recheck: job.source.recheck,
         parameters: values

@@ -102,6 +102,9 @@ public struct PlanReport: Sendable, Encodable {
   /// How many of the first rows were tried against the table's constraints; others may still fail;
   /// nil if the action is not tried.
   public let triedRows: Int?
+  /// How many texts of the first 10,000 rows are not UTF-8; nil for an update or a deletion, in which
+  /// no text is read.
+  public let invalidTexts: Int?
   /// The first rows of the selection.
   public let sample: [Sample]
 }
@@ -145,8 +148,8 @@ extension JobPlan {
         // A copy takes about as long as finding all rows.
         let selections = lookUp?.isCopied == true ? 2.0 : 1.0
         let time = paced(
-          estimate.map {
-            $0.seconds + selection / .seconds(1) * selections + (recheck.secondsPerChunk ?? 0)
+          estimate?.seconds.map {
+            $0 + selection / .seconds(1) * selections + (recheck.secondsPerChunk ?? 0)
               * Double(chunks)
           },
           matches: matches
@@ -172,6 +175,7 @@ extension JobPlan {
             + (trial?.warnings ?? [])
             + warningsAboutIndexes(in: connection)
             + warningsAboutReading(by: sampler, in: connection)
+            + warnings(about: estimate)
             + warningsAboutUndo(writes),
           estimatedSeconds: time.seconds,
           pace: time.pace,
@@ -180,6 +184,7 @@ extension JobPlan {
             try unchanged(by: sampler, in: connection)
           } ?? nil,
           triedRows: trial?.rows,
+          invalidTexts: invalidTextFate == nil ? nil : estimate?.invalidTexts ?? 0,
           sample: try sample(by: sampler, in: connection)
         )
       }
@@ -254,9 +259,7 @@ extension JobPlan {
     matches: Int,
     by sampler: RowSampler,
     in connection: Connection
-  ) throws(BatchError) -> (seconds: Double, bytesPerRow: Double)? {
-    // A program's time per row is unknown, and may dominate.
-    if case .transform = work { return nil }
+  ) throws(BatchError) -> Estimate? {
     guard matches > 0 else { return nil }
     let clock = ContinuousClock()
     let start = clock.now
@@ -267,10 +270,61 @@ extension JobPlan {
     else { return nil }
     let rows = Double(read.count)
     let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / rows
+    var estimate = Estimate(
+      rows: read.count,
+      bytesPerRow: Double(read.byteCount) / rows,
+      invalidTexts: read.invalidTexts
+    )
+    // A program's time per row is unknown, and may dominate.
+    if case .transform = work { return estimate }
     // Writing a row costs about three times as much as reading one, and has one writer.
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let factor = job.action.writes ? 3 : 1 / Double(min(job.workers ?? cores, cores))
-    return (seconds * factor, Double(read.byteCount) / rows)
+    estimate.seconds = seconds * factor
+    return estimate
+  }
+
+  /// What reading the first rows tells.
+  private struct Estimate {
+    /// The number of rows read.
+    let rows: Int
+    let bytesPerRow: Double
+    /// How many of their texts are not UTF-8.
+    let invalidTexts: Int
+    /// The working time of the run; nil if it is unknown.
+    var seconds: Double?
+  }
+
+  private func warnings(about estimate: Estimate?) -> [String] {
+    guard let estimate, estimate.invalidTexts > 0, let fate = invalidTextFate else { return [] }
+    let texts = estimate.invalidTexts
+    return [
+      "\(texts.grouped) \(texts == 1 ? "text" : "texts") of the first \(estimate.rows.grouped) rows"
+        + " \(texts == 1 ? "is" : "are") not UTF-8: \(fate)"
+    ]
+  }
+
+  /// What happens to a text that is not UTF-8; nil if the action reads none.
+  private var invalidTextFate: String? {
+    let failure =
+      job.skip.limit > 0
+      ? "its row fails, and skip decides how many may" : "the first such row stops the run"
+    switch job.action {
+    case .export(let export):
+      return switch export.invalidText {
+      case .replace:
+        "the export replaces what is not by U+FFFD; action.invalidText can be \"base64\" or \"fail\""
+      case .base64: "the export writes its bytes in Base64"
+      case .fail: failure
+      }
+    case .transform(let transform):
+      if transform.invalidText == .fail { return failure }
+      if case .handler = transform.program {
+        return "its row fails if the handler reads the column as String"
+      }
+      return "the command gets its bytes in Base64"
+    case .update, .delete, .contexts, .undo: return nil
+    }
   }
 
   /// How long the run takes under the throttle, and which of its settings determine that.

@@ -56,6 +56,9 @@ extension RunReport {
       ("Checkpoint", summary.checkpoint),
     ]
     if let output = summary.output { rows.append(("Output", output)) }
+    if summary.invalidTexts > 0 {
+      rows.append(("Texts that are not UTF-8", summary.invalidTexts.grouped))
+    }
     if let reason = summary.stopReason { rows.append(("Stopped because", reason)) }
     if let error = summary.error { rows.append(("Error", error)) }
     return rows

@@ -217,6 +217,7 @@ extension JobPlan: StoreRunPlan {
             file,
             done: session.done,
             failed: try session.failedOutput(),
+            invalidTexts: session.progress.invalidTexts ?? 0,
             overwrites: action.overwrite || session.replacesOwnOutput
           ),
           onFailure: execution.onFailure

@@ -108,6 +108,7 @@ struct PostgresExportPlan: RunPlan {
         file,
         done: session.done,
         failed: try session.failedOutput(),
+        invalidTexts: session.progress.invalidTexts ?? 0,
         overwrites: action.overwrite || session.replacesOwnOutput
       ),
       onFailure: execution.onFailure,

@@ -2,7 +2,7 @@ import BatchIdentifiers
 
 /// Writes rows as lines of JSON, with each key as `$identifier`.
 ///
-/// Values are written as in exports; see ``RowEncoder``.
+/// Values are written as in exports, and text that is not UTF-8 in Base64; see ``RowEncoder``.
 package struct CommandRowEncoder: Sendable {
   /// The text before each value: a comma and the column's name.
   private let prefixes: [[UInt8]]
@@ -37,15 +37,16 @@ package struct CommandRowEncoder: Sendable {
       case .integer: NumberText.append(values.word(row, column), to: &line)
       case .real: NumberText.append(values.real(row, column), to: &line)
       case .text:
+        let start = line.count
         unsafe values.bytes(row, column).withUnsafeBytes {
-          unsafe JSONString.append($0, to: &line)
+          if unsafe JSONString.append($0, to: &line) { return }
+          line.removeLast(line.count - start)
+          unsafe Base64.appendObject($0, isText: true, to: &line)
         }
       case .blob:
-        line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
         unsafe values.bytes(row, column).withUnsafeBytes {
-          unsafe Base64.append($0, to: &line)
+          unsafe Base64.appendObject($0, to: &line)
         }
-        line.append(contentsOf: #""}"#.utf8)
       }
     }
     line.append(UInt8(ascii: "}"))

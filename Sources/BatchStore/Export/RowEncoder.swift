@@ -4,10 +4,12 @@ import CSQLite
 /// Writes the current row of a statement as a line.
 ///
 /// NULL is `null` or an empty field, an empty text is `""`. A blob is
-/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV. Ill-formed UTF-8 is repaired with
-/// U+FFFD. An infinity is `1e999`, which JSON readers parse as one.
+/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV; so may be a text that is not
+/// UTF-8, see ``InvalidText``. An infinity is `1e999`, which JSON readers parse as one.
 struct RowEncoder {
   private let format: RowFormat
+  private let columns: [String]
+  private let invalidText: InvalidText
   /// The text before each value: in NDJSON the column's name.
   private let prefixes: [[UInt8]]
   /// The header line, empty in NDJSON.
@@ -15,8 +17,15 @@ struct RowEncoder {
   /// The columns whose 1 and 0 mean true and false.
   private let booleans: Set<Int>
 
-  init(format: RowFormat, columns: [String], booleans: Set<Int> = []) {
+  init(
+    format: RowFormat,
+    columns: [String],
+    booleans: Set<Int> = [],
+    invalidText: InvalidText = .replace
+  ) {
     self.format = format
+    self.columns = columns
+    self.invalidText = invalidText
     self.booleans = booleans
     switch format {
     case .ndjson:
@@ -42,7 +51,11 @@ struct RowEncoder {
   }
 
   /// Appends the current row, whose columns from 0 are those of the encoder.
-  func append(_ row: borrowing Statement, to line: inout [UInt8]) {
+  ///
+  /// - Returns: How many of its texts are not UTF-8.
+  /// - Throws: `BatchError` of code `invalidText` if one is not, and that fails the row.
+  func append(_ row: borrowing Statement, to line: inout [UInt8]) throws(BatchError) -> Int {
+    var invalidTexts = 0
     for column in prefixes.indices {
       line.append(contentsOf: prefixes[column])
       if booleans.contains(column), row.storageClass(at: column) == SQLITE_INTEGER,
@@ -51,9 +64,23 @@ struct RowEncoder {
         line.append(contentsOf: (row.integer(at: column) == 1 ? "true" : "false").utf8)
         continue
       }
-      switch format {
-      case .ndjson: Self.appendJSON(row, column, to: &line)
-      case .csv: Self.appendCSV(row, column, to: &line)
+      let start = line.count
+      let isWhole =
+        switch format {
+        case .ndjson: Self.appendJSON(row, column, to: &line)
+        case .csv: Self.appendCSV(row, column, to: &line)
+        }
+      if isWhole { continue }
+      invalidTexts += 1
+      switch invalidText {
+      case .replace: break
+      case .base64:
+        line.removeLast(line.count - start)
+        switch format {
+        case .ndjson: unsafe Base64.appendObject(row.bytes(at: column), isText: true, to: &line)
+        case .csv: unsafe Base64.append(row.bytes(at: column), to: &line)
+        }
+      case .fail: throw .invalidText(in: columns[column])
       }
     }
     switch format {
@@ -66,36 +93,37 @@ struct RowEncoder {
       line.append(0x0d)
       line.append(0x0a)
     }
+    return invalidTexts
   }
 
+  /// Appends a value; returns false if it is text that is not UTF-8, and was repaired.
   private static func appendJSON(
     _ row: borrowing Statement,
     _ column: Int,
     to line: inout [UInt8]
-  ) {
+  ) -> Bool {
     switch row.storageClass(at: column) {
     case SQLITE_INTEGER: NumberText.append(row.integer(at: column), to: &line)
     case SQLITE_FLOAT: NumberText.append(row.real(at: column), to: &line)
-    case SQLITE_TEXT: unsafe JSONString.append(row.bytes(at: column), to: &line)
-    case SQLITE_BLOB:
-      line.append(contentsOf: #"{"$base64":true,"encoded":""#.utf8)
-      unsafe Base64.append(row.bytes(at: column), to: &line)
-      line.append(contentsOf: #""}"#.utf8)
+    case SQLITE_TEXT: return unsafe JSONString.append(row.bytes(at: column), to: &line)
+    case SQLITE_BLOB: unsafe Base64.appendObject(row.bytes(at: column), to: &line)
     default: line.append(contentsOf: "null".utf8)
     }
+    return true
   }
 
   private static func appendCSV(
     _ row: borrowing Statement,
     _ column: Int,
     to line: inout [UInt8]
-  ) {
+  ) -> Bool {
     switch row.storageClass(at: column) {
     case SQLITE_INTEGER: NumberText.append(row.integer(at: column), to: &line)
     case SQLITE_FLOAT: NumberText.append(row.real(at: column), to: &line)
-    case SQLITE_TEXT: unsafe CSVField.append(row.bytes(at: column), to: &line)
+    case SQLITE_TEXT: return unsafe CSVField.append(row.bytes(at: column), to: &line)
     case SQLITE_BLOB: unsafe Base64.append(row.bytes(at: column), to: &line)
     default: break
     }
+    return true
   }
 }

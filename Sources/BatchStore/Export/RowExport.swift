@@ -9,6 +9,7 @@ package struct RowExport: Sendable {
   /// The columns whose 1 and 0 mean true and false.
   private let booleans: Set<Int>
   private let format: RowFormat
+  private let invalidText: InvalidText
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
@@ -23,6 +24,7 @@ package struct RowExport: Sendable {
     key: EntityKey,
     attributes: [Attribute],
     format: RowFormat,
+    invalidText: InvalidText = .replace,
     predicate: SQLExpression?,
     recheck: Recheck,
     parameters: [String: SQLValue]
@@ -36,6 +38,7 @@ package struct RowExport: Sendable {
       }
     )
     self.format = format
+    self.invalidText = invalidText
     self.predicate = recheck == .off ? nil : predicate
     self.recheck = recheck
     self.parameters = parameters
@@ -97,15 +100,16 @@ package struct RowExport: Sendable {
         let start = lines.bytes.count
         do throws(BatchError) {
           let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
-          let passedOver = try append(
+          let read = try append(
             partKeys,
             of: entity,
             to: &lines.bytes,
             upTo: byteLimit,
             in: connection
           )
-          lines.succeeded += passedOver.reached - passedOver.identifiers.counts.passedOver
-          lines.passedOver.formUnion(passedOver.identifiers, from: part.lowerBound)
+          lines.succeeded += read.reached - read.passedOver.counts.passedOver
+          lines.passedOver.formUnion(read.passedOver, from: part.lowerBound)
+          lines.invalidTexts += read.invalidTexts
         } catch {
           guard error.isAboutRows else { throw error }
           lines.bytes.removeLast(lines.bytes.count - start)
@@ -119,19 +123,26 @@ package struct RowExport: Sendable {
 
   /// Appends the lines of some keys, up to the number of bytes to hold.
   ///
-  /// - Returns: How many identifiers were reached, and those of them without a line.
+  /// - Returns: How many identifiers were reached, those of them without a line, and how many texts
+  ///   are not UTF-8.
   private func append(
     _ keys: ChunkKeys,
     of entity: Entity,
     to lines: inout [UInt8],
     upTo byteLimit: Int,
     in connection: Connection
-  ) throws(BatchError) -> (reached: Int, identifiers: PassedOver) {
+  ) throws(BatchError) -> (reached: Int, passedOver: PassedOver, invalidTexts: Int) {
     let keys = entity.kind == .table ? try keys.located(by: key, in: entity, connection) : keys
-    let encoder = RowEncoder(format: format, columns: columns, booleans: booleans)
+    let encoder = RowEncoder(
+      format: format,
+      columns: columns,
+      booleans: booleans,
+      invalidText: invalidText
+    )
     let statement = try connection.prepare(sql(for: keys, of: entity))
     try statement.bind(parameters)
     var passedOver = PassedOver()
+    var invalidTexts = 0
     /// The number of the identifier whose row comes next.
     var next = 0
     let keyColumn = columns.count + (predicate == nil ? 0 : 1)
@@ -145,7 +156,7 @@ package struct RowExport: Sendable {
         passedOver.vanished.insert(contentsOf: next..<number)
         next = number + 1
         if predicate == nil || statement.integer(at: columns.count) != 0 {
-          encoder.append(statement, to: &lines)
+          invalidTexts += try encoder.append(statement, to: &lines)
         } else {
           passedOver.noLongerMatching.insert(number)
         }
@@ -156,7 +167,7 @@ package struct RowExport: Sendable {
       next = keys.identifierCount
     }
     if !passedOver.noLongerMatching.isEmpty { try recheck.check(passedOver.counts) }
-    return (next, passedOver)
+    return (next, passedOver, invalidTexts)
   }
 }
 

@@ -80,21 +80,26 @@ package struct RowSampler {
 
   /// Reads rows and drops them, as many as there is time for.
   ///
-  /// - Returns: Their number, and roughly how many bytes SQLite needs for them.
+  /// - Returns: Their number, roughly how many bytes SQLite needs for them, and how many of their texts
+  ///   are not UTF-8.
   package func read(
     limit: Int,
     within time: Duration,
     in connection: Connection
-  ) throws(BatchError) -> (count: Int, byteCount: Int) {
-    var (count, byteCount) = (0, 0)
+  ) throws(BatchError) -> (count: Int, byteCount: Int, invalidTexts: Int) {
+    var (count, byteCount, invalidTexts) = (0, 0, 0)
+    let first = query.key.columns.count
     _ = try connection.within(time) { () throws(BatchError) in
       try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
         for column in 0..<row.columnCount { byteCount += row.recordBytes(at: column) }
+        for column in columns.indices where row.isInvalidText(at: first + column) {
+          invalidTexts += 1
+        }
         count += 1
         byteCount += 8
       }
     }
-    return (count, byteCount)
+    return (count, byteCount, invalidTexts)
   }
 
   /// Counts the rows that satisfy a condition.

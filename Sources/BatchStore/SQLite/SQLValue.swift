@@ -12,6 +12,8 @@ public enum SQLValue: Hashable, Sendable {
   case real(Double)
   /// Text.
   case text(String)
+  /// Text that is not UTF-8, as its bytes.
+  case invalidText([UInt8])
   /// Bytes.
   case blob([UInt8])
 }
@@ -24,12 +26,22 @@ extension SQLValue {
     case .integer(let value): self = .integer(value)
     case .real(let value): self = .real(value)
     case .text(let value): self = .text(value)
+    case .invalidText(let value): self = .invalidText(value)
     case .blob(let value): self = .blob(value)
     }
   }
 }
 
 extension SQLValue {
+  /// Text of any bytes.
+  package init(text bytes: UnsafeRawBufferPointer) {
+    if let text = unsafe String(validating: bytes, as: UTF8.self) {
+      self = .text(text)
+    } else {
+      self = unsafe .invalidText([UInt8](bytes))
+    }
+  }
+
   /// The value as an SQL literal.
   package var sql: String {
     switch self {
@@ -37,6 +49,7 @@ extension SQLValue {
     case .integer(let value): String(value)
     case .real(let value): value.description
     case .text(let text): "'" + text.replacing("'", with: "''") + "'"
+    case .invalidText(let bytes): "CAST(\(SQLValue.blob(bytes).sql) AS TEXT)"
     case .blob(let bytes):
       "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
     }
@@ -49,6 +62,7 @@ extension SQLValue {
     case .integer: "an INTEGER"
     case .real: "a REAL"
     case .text: "a TEXT"
+    case .invalidText: "a TEXT that is not UTF-8"
     case .blob: "a BLOB"
     }
   }
@@ -63,10 +77,11 @@ extension SQLValue: CustomStringConvertible, CustomDebugStringConvertible {
   /// The value in SQL, so that its type shows: `'Ada'`, `'42'`, `42`; at most the first 32 bytes of
   /// a blob.
   public var debugDescription: String {
-    if case .blob(let bytes) = self, bytes.count > 32 {
+    switch self {
+    case .blob(let bytes) where bytes.count > 32:
       "\(SQLValue.blob(Array(bytes.prefix(32))).sql)… (\(bytes.count) bytes)"
-    } else {
-      sql
+    case .invalidText(let bytes): "CAST(\(SQLValue.blob(bytes).debugDescription) AS TEXT)"
+    default: sql
     }
   }
 }
@@ -74,26 +89,38 @@ extension SQLValue: CustomStringConvertible, CustomDebugStringConvertible {
 extension SQLValue: Encodable {
   private enum BlobKeys: String, CodingKey {
     case isBase64 = "$base64"
-    case encoded
+    case encoded, type
   }
 
-  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as exports do, and an infinity as text.
+  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as exports do, a text that is not UTF-8 the
+  /// same with `"type": "text"`, and an infinity as text.
   public func encode(to encoder: any Encoder) throws {
-    if case .blob(let bytes) = self {
+    if let (bytes, isText) = encodedBytes {
       var text: [UInt8] = []
       unsafe bytes.withUnsafeBytes { unsafe Base64.append($0, to: &text) }
       var container = encoder.container(keyedBy: BlobKeys.self)
       try container.encode(true, forKey: .isBase64)
-      return try container.encode(String(decoding: text, as: UTF8.self), forKey: .encoded)
+      try container.encode(String(decoding: text, as: UTF8.self), forKey: .encoded)
+      if isText { try container.encode("text", forKey: .type) }
+      return
     }
     var container = encoder.singleValueContainer()
     switch self {
-    case .null, .blob: try container.encodeNil()
+    case .null, .blob, .invalidText: try container.encodeNil()
     case .integer(let value): try container.encode(value)
     // JSON has no infinity; unlike an export, an encoder cannot write `1e999`.
     case .real(let value) where !value.isFinite: try container.encode(value.description)
     case .real(let value): try container.encode(value)
     case .text(let value): try container.encode(value)
+    }
+  }
+
+  /// The bytes of what JSON has no form for.
+  private var encodedBytes: (bytes: [UInt8], isText: Bool)? {
+    switch self {
+    case .blob(let bytes): (bytes, false)
+    case .invalidText(let bytes): (bytes, true)
+    default: nil
     }
   }
 }

@@ -92,9 +92,10 @@ package struct Statement: ~Copyable {
         unsafe bindText(UnsafeRawBufferPointer(bytes), at: index)
       }
       try check(status)
+    case .invalidText(let value):
+      try check(unsafe value.withUnsafeBytes { bytes in unsafe bindText(bytes, at: index) })
     case .blob(let value):
-      let status = unsafe value.withUnsafeBytes { bytes in unsafe bindBlob(bytes, at: index) }
-      try check(status)
+      try check(unsafe value.withUnsafeBytes { bytes in unsafe bindBlob(bytes, at: index) })
     }
   }
 
@@ -247,6 +248,12 @@ package struct Statement: ~Copyable {
     return unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
+  /// Whether a value is text that is not UTF-8.
+  func isInvalidText(at column: Int) -> Bool {
+    storageClass(at: column) == SQLITE_TEXT
+      && !(unsafe Span<UInt8>(_unsafeBytes: bytes(at: column)).isUTF8)
+  }
+
   /// The size of the value as stored: <https://www.sqlite.org/fileformat2.html#record_format>.
   func recordBytes(at column: Int) -> Int {
     switch storageClass(at: column) {
@@ -261,7 +268,7 @@ package struct Statement: ~Copyable {
     switch storageClass(at: column) {
     case SQLITE_INTEGER: .integer(integer(at: column))
     case SQLITE_FLOAT: .real(real(at: column))
-    case SQLITE_TEXT: .text(text(at: column))
+    case SQLITE_TEXT: unsafe SQLValue(text: bytes(at: column))
     case SQLITE_BLOB: unsafe .blob([UInt8](bytes(at: column)))
     default: .null
     }

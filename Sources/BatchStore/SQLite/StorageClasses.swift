@@ -28,7 +28,7 @@ extension SQLValue {
     case .null: .null
     case .integer: .integer
     case .real: .real
-    case .text: .text
+    case .text, .invalidText: .text
     case .blob: .blob
     }
   }

@@ -86,8 +86,8 @@ extension SQLValue {
     case SQLITE_TEXT:
       let start = unsafe sqlite3_value_text(value)
       let count = Int(unsafe sqlite3_value_bytes(value))
-      let bytes = unsafe UnsafeBufferPointer(start: start, count: start == nil ? 0 : count)
-      self = .text(unsafe String(decoding: bytes, as: UTF8.self))
+      let bytes = unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+      self = unsafe SQLValue(text: bytes)
     case SQLITE_BLOB:
       let start = unsafe sqlite3_value_blob(value)
       let count = Int(unsafe sqlite3_value_bytes(value))
@@ -99,28 +99,31 @@ extension SQLValue {
 
   /// Makes this the result of an SQL function.
   fileprivate func setResult(of call: OpaquePointer?) {
-    let transient = unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
     switch self {
     case .null: unsafe sqlite3_result_null(call)
     case .integer(let value): unsafe sqlite3_result_int64(call, value)
     case .real(let value): unsafe sqlite3_result_double(call, value)
     case .text(var text):
-      text.withUTF8 { bytes in
-        let start = unsafe UnsafeRawPointer(bytes.baseAddress) ?? UnsafeRawPointer(bitPattern: 1)
-        unsafe sqlite3_result_text64(
-          call,
-          start?.assumingMemoryBound(to: CChar.self),
-          UInt64(bytes.count),
-          transient,
-          UInt8(SQLITE_UTF8)
-        )
-      }
+      text.withUTF8 { unsafe Self.setText(UnsafeRawBufferPointer($0), of: call) }
+    case .invalidText(let bytes):
+      unsafe bytes.withUnsafeBytes { unsafe Self.setText($0, of: call) }
     case .blob(let bytes):
       unsafe bytes.withUnsafeBytes { bytes in
         let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
-        unsafe sqlite3_result_blob64(call, start, UInt64(bytes.count), transient)
+        unsafe sqlite3_result_blob64(call, start, UInt64(bytes.count), Statement.transient)
       }
     }
+  }
+
+  private static func setText(_ bytes: UnsafeRawBufferPointer, of call: OpaquePointer?) {
+    let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+    unsafe sqlite3_result_text64(
+      call,
+      start?.assumingMemoryBound(to: CChar.self),
+      UInt64(bytes.count),
+      Statement.transient,
+      UInt8(SQLITE_UTF8)
+    )
   }
 }
 

@@ -52,12 +52,10 @@ package struct ValueBlock: Sendable, Equatable {
     Double(bitPattern: UInt64(bitPattern: word(row, column)))
   }
 
-  /// The string of a text, with ill-formed UTF-8 repaired.
-  package func string(_ row: Int, _ column: Int) -> String {
-    let range = Self.range(word(row, column))
-    return unsafe bytes.withUnsafeBufferPointer {
-      unsafe String(decoding: $0.extracting(range), as: UTF8.self)
-    }
+  /// Whether a value is text that is not UTF-8.
+  package func isInvalidText(_ row: Int, _ column: Int) -> Bool {
+    kind(row, column) == .text
+      && !bytes.span.extracting(Self.range(word(row, column))).isUTF8
   }
 
   /// The bytes of a text or a blob.
@@ -70,7 +68,7 @@ package struct ValueBlock: Sendable, Equatable {
     case .null, .unset: .null
     case .integer: .integer(word(row, column))
     case .real: .real(real(row, column))
-    case .text: .text(string(row, column))
+    case .text: unsafe bytes(row, column).withUnsafeBytes { unsafe SQLValue(text: $0) }
     case .blob: .blob(Array(bytes(row, column)))
     }
   }
@@ -156,6 +154,7 @@ package struct ValueBlock: Sendable, Equatable {
     case .integer(let value): set(row, column, integer: value)
     case .real(let value): set(row, column, real: value)
     case .text(let value): try set(row, column, .text, bytes: value.utf8)
+    case .invalidText(let value): try set(row, column, .text, bytes: value)
     case .blob(let value): try set(row, column, .blob, bytes: value)
     }
   }

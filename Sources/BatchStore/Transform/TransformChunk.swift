@@ -29,7 +29,7 @@ public struct TextColumn: Sendable {
   /// The range of each text in ``bytes``; nil for NULL.
   public let ranges: [Range<Int>?]
 
-  /// The text of a row, with ill-formed UTF-8 repaired; nil for NULL.
+  /// The text of a row; nil for NULL.
   public subscript(row: Int) -> String? {
     ranges[row].map { String(decoding: bytes[$0], as: UTF8.self) }
   }
@@ -100,10 +100,15 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// The texts in a column; throws if it has other values than texts and NULL.
+  /// The texts in a column; throws if it has other values than texts and NULL, or text that is not
+  /// UTF-8.
   public subscript(column: InputColumn<String>) -> TextColumn {
     get throws(BatchError) {
       _ = try nulls(column.index, expected: "text") { $0 == .text }
+      for row in 0..<count where rows.values.isInvalidText(row, column.index) {
+        let name = rows.columns[column.index]
+        throw BatchError.invalidText(in: name, remedy: TransformRow.remedy).about(key(of: row))
+      }
       let ranges = (0..<count).map { row -> Range<Int>? in
         rows.values.kind(row, column.index) == .null
           ? nil : ValueBlock.range(rows.values.word(row, column.index))

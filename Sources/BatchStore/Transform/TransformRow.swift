@@ -76,16 +76,21 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The text in a column, with ill-formed UTF-8 repaired; nil for NULL, throws for other values.
+  /// The text in a column; nil for NULL, throws for other values, and for text that is not UTF-8.
   public subscript(column: InputColumn<String>) -> String? {
     get throws(BatchError) {
-      switch rows.values.kind(index, column.index) {
-      case .text: rows.values.string(index, column.index)
-      case .null: nil
-      case let kind: throw .unexpected(kind, in: rows.columns[column.index], expected: "text")
+      switch rows.values.value(index, column.index) {
+      case .text(let text): return text
+      case .invalidText: throw .invalidText(in: rows.columns[column.index], remedy: Self.remedy)
+      default:
+        try requireNull(column.index, expected: "text")
+        return nil
       }
     }
   }
+
+  /// How a handler reads text that is not UTF-8.
+  static let remedy = "read the column as SQLValue or [UInt8], in a handler of rows"
 
   /// The bytes of the text or blob in a column; nil for NULL, throws for other values.
   public subscript(column: InputColumn<[UInt8]>) -> [UInt8]? {

@@ -4,7 +4,7 @@ import BatchTestSupport
 import Foundation
 import Testing
 
-/// What becomes of a run whose first COMMIT gets no answer, whatever it begins with: it begins once, and each row is done once.
+/// What happens to a run whose first COMMIT gets no answer, whatever it begins with: it begins once, and each row is done once.
 @Suite(.timeLimit(.minutes(5))) struct SharedCommitTests {
   private static let rows = 2_000
 

@@ -77,6 +77,13 @@ import Testing
     ("", "is not a JSON object"), ("{", "has no string"), ("{\"n\": NaN}", "has no JSON value"),
     // The line ends where a character is expected.
     ("{\"label\": \"\\", "has an unknown escape"), ("{\"label\": \"\\u00", "has an unknown escape"),
+    (
+      "{\"label\": {\"$base64\": true, \"encoded\": \"6Q==\", \"type\": \"blob\"}}",
+      "has bytes whose type is not \"text\""
+    ),
+    (
+      "{\"label\": {\"encoded\": \"6Q==\", \"type\": \"text\"}}", "has an object that is no blob"
+    ),
   ])
   func `an answer that cannot be read fails its row, and the next line is the next row's`(
     line: String,

@@ -119,6 +119,7 @@ import Testing
         case .text(let text):
           #expect(Array(field.text.utf8) == Array(text.utf8))
           if text.isEmpty { #expect(field.isQuoted) }
+        case .invalidText: Issue.record("no such text is inserted")
         case .blob(let bytes): #expect(field.text == Data(bytes).base64EncodedString())
         }
       }

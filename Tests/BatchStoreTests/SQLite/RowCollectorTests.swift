@@ -53,7 +53,7 @@ import Testing
     // As good as new.
     var other = ValueBlock(columns: 2, capacity: 1)
     #expect(try collect(["label", "n"], "FROM numbers WHERE id = 1", into: &other) == .all)
-    #expect(other.string(0, 0) == "label 1")
+    #expect(other.value(0, 0) == .text("label 1"))
   }
 
   @Test(arguments: [1, 200]) func `rows are taken until they hold enough`(columns: Int) throws {
@@ -66,7 +66,10 @@ import Testing
     )
     let collected = try connection.collector.collect(from: statement, into: &block, upTo: 15)
     #expect(collected == .some)
-    #expect((0..<block.count).map { block.string($0, 0) } == ["label 1", "label 2", "label 3"])
+    #expect(
+      (0..<block.count).map { block.value($0, 0) }
+        == ["label 1", "label 2", "label 3"].map { .text($0) }
+    )
     #expect((1..<columns).allSatisfy { block.kind(2, $0) == .integer })
   }
 
@@ -78,7 +81,7 @@ import Testing
     #expect(error?.message.contains("integer overflow") == true)
     var other = ValueBlock(columns: 1, capacity: 1)
     #expect(try collect(["label"], "FROM numbers WHERE id = 2", into: &other) == .all)
-    #expect(other.string(0, 0) == "label 2")
+    #expect(other.value(0, 0) == .text("label 2"))
   }
 
   @Test func `texts of a database in UTF-16 are collected in UTF-8`() throws {
@@ -93,6 +96,6 @@ import Testing
     var block = ValueBlock(columns: 1, capacity: 2)
     let statement = try connection.prepare("SELECT \(RowCollector.columns(["s"])) FROM t")
     #expect(try connection.collector.collect(from: statement, into: &block) == .all)
-    #expect([block.string(0, 0), block.string(1, 0)] == ["čeština 🧵", ""])
+    #expect([block.value(0, 0), block.value(1, 0)] == [.text("čeština 🧵"), .text("")])
   }
 }

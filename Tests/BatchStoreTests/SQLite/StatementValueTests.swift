@@ -31,7 +31,7 @@ import Testing
       case .null: "null"
       case .integer: "integer"
       case .real: "real"
-      case .text: "text"
+      case .text, .invalidText: "text"
       case .blob: "blob"
       }
     #expect(types == [expected])
@@ -48,11 +48,13 @@ import Testing
     #expect(try connection.value("SELECT ?", .real(.nan)) == .null)
   }
 
-  @Test func `text that is not UTF-8 is repaired when it is read`() throws {
+  @Test func `text that is not UTF-8 keeps its bytes when it is read and bound`() throws {
     let connection = try Connection(path: path)
-    #expect(
-      try connection.value("SELECT CAST(x'41ff42' AS TEXT)") == .text("A\u{fffd}B")
-    )
+    let text = SQLValue.invalidText([0x41, 0xff, 0x42])
+    #expect(try connection.value("SELECT CAST(x'41ff42' AS TEXT)") == text)
+    #expect(try connection.value("SELECT ?", text) == text)
+    #expect(try connection.value("SELECT \(text.sql)") == text)
+    #expect(try connection.texts("SELECT CAST(x'41ff42' AS TEXT)") == ["A\u{fffd}B"])
     #expect(try connection.texts("SELECT NULL UNION ALL SELECT 5") == ["", "5"])
   }
 

@@ -196,8 +196,8 @@ extension JobDecoder {
     // The keys of the other actions are not typing mistakes, and get a different message.
     let keys = [
       "update": ["set", "unchanged"], "delete": ["archive"],
-      "export": ["file", "folder", "format", "columns", "overwrite"],
-      "transform": ["columns", "writes", "handler", "command", "timeout"],
+      "export": ["file", "folder", "format", "columns", "overwrite", "invalidText"],
+      "transform": ["columns", "writes", "handler", "command", "timeout", "invalidText"],
     ]
     let names = ["update", "delete", "export", "transform"]
     let type = section.name("type", among: names, later: ["insert"])
@@ -228,7 +228,8 @@ extension JobDecoder {
       format: section.oneOf("format", required: true) ?? .ndjson,
       columns: section.strings("columns"),
       overwrite: section.boolean("overwrite") ?? false,
-      isInParts: file == nil && folder != nil
+      isInParts: file == nil && folder != nil,
+      invalidText: section.oneOf("invalidText") ?? .replace
     )
   }
 
@@ -251,6 +252,7 @@ extension JobDecoder {
       program: command.map { .command($0) } ?? .handler(handler ?? "")
     )
     transform.timeout = section.duration("timeout") ?? transform.timeout
+    transform.invalidText = section.oneOf("invalidText") ?? transform.invalidText
     section.requireOne(of: ["handler", "command"])
     return transform
   }

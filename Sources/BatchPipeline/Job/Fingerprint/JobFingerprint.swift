@@ -76,9 +76,16 @@ extension Job.Action {
       members[export.isInParts ? "folder" : "file"] = .string(file.string)
       members["format"] = .string(export.format.rawValue)
       members["columns"] = CanonicalJSON(export.columns)
+      // Omitted if it is the default, as before this setting existed; so for a transform.
+      if export.invalidText != .replace {
+        members["invalidText"] = .string(export.invalidText.rawValue)
+      }
     case .transform(let transform):
       members["columns"] = CanonicalJSON(transform.columns)
       members["writes"] = CanonicalJSON(transform.writes)
+      if transform.invalidText != .base64 {
+        members["invalidText"] = .string(transform.invalidText.rawValue)
+      }
       switch transform.program {
       case .handler(let name): members["handler"] = .string(name)
       case .command(let arguments): members["command"] = CanonicalJSON(arguments)

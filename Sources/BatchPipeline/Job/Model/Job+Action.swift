@@ -110,6 +110,8 @@ extension Job {
     /// Whether any number of hosts write files of their own into a folder, with a manifest that names them in their
     /// order; on PostgreSQL only.
     public var isInParts: Bool
+    /// What is written for a text that is not UTF-8.
+    public var invalidText: InvalidText
 
     /// Makes an export.
     public init(
@@ -117,13 +119,15 @@ extension Job {
       format: RowFormat,
       columns: [String]? = nil,
       overwrite: Bool = false,
-      isInParts: Bool = false
+      isInParts: Bool = false,
+      invalidText: InvalidText = .replace
     ) {
       self.file = file
       self.format = format
       self.columns = columns
       self.overwrite = overwrite
       self.isInParts = isInParts
+      self.invalidText = invalidText
     }
   }
 
@@ -137,6 +141,14 @@ extension Job {
       case command([String])
     }
 
+    /// What happens to a text that is not UTF-8.
+    public enum InvalidText: String, CaseIterable, Hashable, Sendable {
+      /// A command gets its bytes in Base64, a handler as bytes.
+      case base64
+      /// Its row fails.
+      case fail
+    }
+
     /// The only columns to read.
     public var columns: [String]
     /// The columns that may be written.
@@ -145,18 +157,22 @@ extension Job {
     public var program: Program
     /// How long the rows of a chunk may take.
     public var timeout: Duration
+    /// What happens to a text that is not UTF-8.
+    public var invalidText: InvalidText
 
     /// Makes a transform.
     public init(
       columns: [String],
       writes: [String],
       program: Program,
-      timeout: Duration = .seconds(60)
+      timeout: Duration = .seconds(60),
+      invalidText: InvalidText = .base64
     ) {
       self.columns = columns
       self.writes = writes
       self.program = program
       self.timeout = timeout
+      self.invalidText = invalidText
     }
   }
 }
