@@ -30,4 +30,24 @@ extension ModelContainer {
       return .failure(error)
     }
   }
+
+  /// What work with objects of a store depends on: the tables of the container's classes and of an
+  /// entity, or all if it has no classes and the entity is not known.
+  package func expectedSchema(
+    ofStore store: Int,
+    and entity: String?,
+    in connection: Connection
+  ) throws(BatchError) -> ExpectedSchema {
+    let all = entities[store].values.sorted { $0.entity.name < $1.entity.name }
+    let used = all.filter { $0.type != ManagedObject.self || $0.entity.name == entity }
+    var uses: [(table: String, key: [String]?, columns: [String]?)] = []
+    for model in used.isEmpty ? all : used {
+      uses.append((model.entity.table, model.entity.key?.columns, model.columns))
+      for relationship in relationships[store].all(of: model) {
+        guard case .table(let pairs) = relationship.storage else { continue }
+        uses.append((pairs.table, nil, [pairs.source, pairs.target]))
+      }
+    }
+    return try ExpectedSchema(of: uses, in: connection)
+  }
 }

@@ -1,6 +1,6 @@
 import BatchEngine
 public import BatchIdentifiers
-import BatchStore
+package import BatchStore
 
 /// How to treat identifiers without a row.
 public enum MissingRows: Sendable, Hashable {
@@ -23,6 +23,8 @@ package struct ContextWork: Sendable {
   package let missingRows: MissingRows
   /// The closure's time limit for a chunk; nil for none.
   package let timeLimit: Duration?
+  /// What the schema must be like; nil for anything.
+  private let expected: ExpectedSchema?
   private let body: ChunkBody
 
   package init(
@@ -30,12 +32,14 @@ package struct ContextWork: Sendable {
     store: Int,
     missingRows: MissingRows,
     timeLimit: Duration?,
+    expecting expected: ExpectedSchema? = nil,
     body: @escaping ChunkBody
   ) {
     self.container = container
     self.store = store
     self.missingRows = missingRows
     self.timeLimit = timeLimit
+    self.expected = expected
     self.body = body
   }
 
@@ -47,8 +51,30 @@ package struct ContextWork: Sendable {
   ///   - byteLimit: The maximum bytes of values held; the row that reaches it is the last.
   ///   - connection: The worker's connection, which the context has during the call.
   /// - Returns: The context with its unsaved changes, and how far it reaches.
-  /// - Throws: The closure's error, as a `BatchError`.
+  /// - Throws: The closure's error, as a `BatchError`; of code `otherRun` if the schema has changed
+  ///   in a way that concerns the run.
   func perform(
+    _ list: PackedIdentifiers,
+    _ positions: Range<Int>,
+    holding byteLimit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkContext {
+    while true {
+      try expected?.verify(in: connection)
+      let version = connection.verifiedSchemaVersion
+      let result: Result<ChunkContext, BatchError>
+      do throws(BatchError) {
+        result = .success(try performOnce(list, positions, holding: byteLimit, in: connection))
+      } catch {
+        result = .failure(error)
+      }
+      // The closure's statements, each a transaction, have seen one schema if it is the same now.
+      try expected?.verify(in: connection)
+      if connection.verifiedSchemaVersion == version { return try result.get() }
+    }
+  }
+
+  private func performOnce(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>,
     holding byteLimit: Int,

@@ -17,7 +17,7 @@ struct ContextRunWork: RunWork {
   func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
     -> any RunPlan
   {
-    let plan = try ContextPlan(self)
+    let plan = try await ContextPlan(self, for: run)
     if job.keepsRecord, plan.store.isWritable {
       try await plan.store.refuseDuringUndo(ofJob: job.name, fresh: fresh)
     }
@@ -30,7 +30,7 @@ struct ContextRunWork: RunWork {
   }
 
   func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)? {
-    try ContextPlan(self)
+    try await ContextPlan(self, for: run)
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
@@ -48,21 +48,48 @@ struct ContextPlan: StoreRunPlan {
   let hooks: RunHooks
   private let run: ContextRunWork
   private let work: ContextWork
+  /// What selects the identifiers, if it is a query.
+  private let query: IdentifierQuery?
+  private let expected: ExpectedSchema
+  /// The tables that may be recorded, as they are; nil without undo.
+  private let recordable: ExpectedSchema?
 
   var job: Job { run.job }
   var spareWorkers: Int { 0 }
 
-  init(_ run: ContextRunWork) throws(BatchError) {
+  init(_ run: ContextRunWork, for identity: RunIdentity) async throws(BatchError) {
     let place = try run.selection.store(of: run.container)
     store = run.container.stores[place]
     try store.refuseIfLinked()
     self.run = run
     hooks = try RunHooks(run.job, parameters: ParameterValues())
+    (expected, query, recordable) = try await store.connection(label: "batch.plan").perform {
+      connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        try identity.expected?.verify(in: connection)
+        var query: IdentifierQuery?
+        if identity.expected == nil, case .query(let selection) = run.selection {
+          query = try selection.get().query.expectingSchema(in: connection)
+        }
+        let expected =
+          if let recorded = identity.expected { recorded } else {
+            try run.container.expectedSchema(
+              ofStore: place,
+              and: run.selection.entity,
+              in: connection
+            )
+          }
+        let recordable =
+          run.job.undo == nil ? nil : try ExpectedSchema(ofRecordedTablesIn: connection)
+        return (expected, query, recordable)
+      }
+    }
     work = ContextWork(
       run.container,
       store: place,
       missingRows: run.missingRows,
       timeLimit: run.timeLimit,
+      expecting: expected,
       body: run.body
     )
     if let report = run.job.report { try RunReport.check(report) }
@@ -87,9 +114,8 @@ struct ContextPlan: StoreRunPlan {
         remedy: "give a list, a fetch, or a closure that selects"
       )
     case .query(let query):
-      return RunSelection(
-        list: try await run.fetchIdentifiers(query.get().query, from: store, identity)
-      )
+      let query = if let expecting = self.query { expecting } else { try query.get().query }
+      return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
     case .closure(let select):
       let list: IdentifierList
       do {
@@ -112,6 +138,7 @@ struct ContextPlan: StoreRunPlan {
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(of: selection.list)
+    metadata.schema = expected.recorded
   }
 
   private func fingerprint(of list: PackedIdentifiers) -> String {
@@ -130,7 +157,8 @@ struct ContextPlan: StoreRunPlan {
       startedAt: run.startedAt,
       keptUntil: undo.keep.flatMap { run.time(after: $0) },
       entity: self.run.selection.entity ?? "",
-      shape: .objects
+      shape: .objects,
+      schema: recordable?.recorded
     )
   }
 
@@ -172,6 +200,7 @@ struct ContextPlan: StoreRunPlan {
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
   func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+    try await execution.lane?.expect(expected)
     let entity = execution.list.header.entityName
     let table = store.schema.entities.first { $0.name == entity }?.table
     // Whether the closure deletes is unknown before it runs.

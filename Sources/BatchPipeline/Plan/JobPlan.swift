@@ -116,7 +116,7 @@ public struct JobPlan: Sendable {
     let (query, condition, work, expected) = try await reader.perform {
       connection throws(BatchError) in
       try recorded?.verify(in: connection)
-      let query: IdentifierQuery
+      var query: IdentifierQuery
       do throws(BatchError) {
         query = try IdentifierQuery(
           request,
@@ -124,6 +124,7 @@ public struct JobPlan: Sendable {
           expecting: recorded,
           connection: connection
         ).inRowIDOrder()
+        if recorded == nil { query = try query.expectingSchema(in: connection) }
       } catch {
         var error = error
         if let remedy = job.source.remedy(for: error) { error.remedy = remedy }

@@ -124,7 +124,8 @@ extension JobPlan: StoreRunPlan {
       // The entity of the written table.
       entity: change.entity.name,
       shape: change.undoShape,
-      types: change.recordedTypes
+      types: change.recordedTypes,
+      schema: expected.recorded
     )
   }
 

@@ -143,6 +143,8 @@ struct UndoPlan: StoreRunPlan {
   let work: UndoWork
   let undo: StoredUndo
   let log: Log
+  /// What the records of one table depend on; a run by objects has that of each record.
+  let expected: ExpectedSchema?
   /// Whether the run was undone before, completely.
   let wasUndone: Bool
 
@@ -189,6 +191,12 @@ struct UndoPlan: StoreRunPlan {
       undo.shape.kind == .objects
       ? .objects(try Self.objects(of: undo, in: store, work))
       : try await Self.rows(of: undo, in: store, work)
+    expected =
+      if case .rows(_, let entity, _) = log { undo.expectedSchema(of: entity.table) } else { nil }
+    try await store.connection(label: "batch.plan").perform {
+      [expected] connection throws(BatchError) in
+      try expected?.verify(in: connection)
+    }
     hooks = try RunHooks(job, parameters: ParameterValues())
   }
 
@@ -305,6 +313,7 @@ struct UndoPlan: StoreRunPlan {
     _ execution: RunExecution,
     _ lane: WriterLane
   ) async throws(BatchError) -> RunSummary {
+    if let expected { try await lane.expect(expected) }
     switch log {
     case .objects(let log):
       return try await execution.loop(
@@ -369,8 +378,8 @@ struct UndoPlan: StoreRunPlan {
     }
     let handler = UpdateUndo(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
-    return try await context.perform { [job] connection throws(BatchError) in
-      try RowTransform(
+    return try await context.perform { [job, expected] connection throws(BatchError) in
+      let transform = try RowTransform(
         entity: entity,
         key: key,
         reads: attributes,
@@ -382,6 +391,7 @@ struct UndoPlan: StoreRunPlan {
         enforcesForeignKeys: job.database.foreignKeys,
         connection: connection
       ).abortingOnConflict()
+      return expected.map(transform.expecting) ?? transform
     }
   }
 

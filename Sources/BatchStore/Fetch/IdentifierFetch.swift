@@ -50,6 +50,7 @@ package struct IdentifierFetch: Sendable {
     let (query, spill) = (query, spill)
     let list = try await readers[0].perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) -> PackedIdentifiers? in
+        try query.expected?.verify(in: connection)
         if let all = try query.fetchUnbroken(in: connection, store: store) {
           return all.packed
         }
@@ -62,7 +63,8 @@ package struct IdentifierFetch: Sendable {
     }
     return try await readers[0].perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
-        try query.fetch(in: connection, store: store, spill: spill)
+        try query.expected?.verify(in: connection)
+        return try query.fetch(in: connection, store: store, spill: spill)
       }
     }
   }
@@ -83,7 +85,12 @@ package struct IdentifierFetch: Sendable {
     let watcher = readers[readers.count - 1]
     for _ in 0..<Self.attempts {
       let before = try await watcher.perform(Self.dataVersion)
-      for reader in readers { try await reader.perform(Self.begin) }
+      for reader in readers {
+        try await reader.perform { [query] connection throws(BatchError) in
+          try Self.begin(connection)
+          try query.expected?.verify(in: connection)
+        }
+      }
       let after = try await watcher.perform(Self.dataVersion)
       if before == after { return bounds.split(into: readers.count * Self.rangesPerReader) }
       for reader in readers { try await reader.perform(Self.end) }
@@ -97,7 +104,7 @@ package struct IdentifierFetch: Sendable {
     try connection.value("PRAGMA data_version")
   }
 
-  @Sendable private static func begin(_ connection: Connection) throws(BatchError) {
+  private static func begin(_ connection: Connection) throws(BatchError) {
     try connection.execute("BEGIN")
     // The transaction begins with the first read.
     _ = try connection.value("SELECT count(*) FROM sqlite_schema")
@@ -155,5 +162,22 @@ package struct IdentifierFetch: Sendable {
     guard next < count else { return nil }
     next += 1
     return next - 1
+  }
+}
+
+extension IdentifierQuery {
+  /// The same query, whose fetch fails if what its statement reads is not as it is now.
+  package func expectingSchema(in connection: Connection) throws(BatchError) -> IdentifierQuery {
+    var query = self
+    query.expected = try ExpectedSchema(
+      of: entity,
+      key: key,
+      target: entity,
+      columns: [],
+      statements: [sql],
+      isWhole: false,
+      in: connection
+    )
+    return query
   }
 }

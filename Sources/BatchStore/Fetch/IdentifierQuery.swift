@@ -17,6 +17,8 @@ package struct IdentifierQuery: Sendable {
   private var isPart = false
   /// Whether the condition reads rows other than the one it is about.
   package let readsRelatedRows: Bool
+  /// What the schema must be like while it is fetched; nil for anything.
+  var expected: ExpectedSchema?
 
   /// The window of matching rows to fetch.
   private struct Window {

@@ -6,6 +6,8 @@ package struct ChangeUndo: Restoration {
   private let log: UndoLog<ChangeRecord>
   /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
+  /// The tables as they were when the run began; nil for runs of an earlier version.
+  private let expected: ExpectedSchema?
   /// Whether all of the run was undone before.
   private let wasUndone: Bool
   /// The rows that several chunks have changed, loaded on demand.
@@ -17,6 +19,7 @@ package struct ChangeUndo: Restoration {
     again wasUndone: Bool
   ) {
     self.log = log
+    expected = log.undo.schema.flatMap { ExpectedSchema(recorded: $0) }
     self.overwrites = overwrites
     self.wasUndone = wasUndone
   }
@@ -60,6 +63,7 @@ package struct ChangeUndo: Restoration {
     var written = WaitingChunk.Written()
     var position = first
     for (record, place, part) in rows.parts {
+      try expected?.limited(to: record).verify(in: connection)
       let restoration = try RecordRestoration(record, part, in: connection)
       let decision = try decide(restoration, at: place)
       written.passedOver.formUnion(decision.passedOver, from: position - first)
@@ -160,6 +164,7 @@ package struct ChangeUndo: Restoration {
       var errors: [BatchError] = []
       var states: [PrimaryKey: RecordRestoration.Row?] = [:]
       try log.forEachPart(of: 0..<log.count) { record, place, part throws(BatchError) in
+        try expected?.limited(to: record).verify(in: connection)
         var restoration = try RecordRestoration(record, part, in: connection)
         for row in part where repeated.contains(record.key(of: row)) {
           if let state = states[record.key(of: row)] { try restoration.assume(state, of: row) }

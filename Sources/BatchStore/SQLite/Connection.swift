@@ -60,6 +60,8 @@ package final class Connection {
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
   /// The version of the schema that was last found to be as a run expects.
   var verifiedSchema: (expected: ExpectedSchema, version: SQLValue?)?
+  /// The version of the schema that was last verified, if any was.
+  package var verifiedSchemaVersion: SQLValue? { verifiedSchema?.version }
   /// Reads during checkpoints; nil until one needs it.
   var logReader: Connection?
   /// Watches the rows that statements change, while needed.

@@ -7,7 +7,8 @@ package import BatchIdentifiers
 /// Others may change the schema at any moment. So every transaction of a run, reading or writing,
 /// verifies this, and so does a process that resumes the run.
 package struct ExpectedSchema: Hashable, Sendable {
-  /// The columns of the run's entity; those added since are not part of the run.
+  /// The columns of the run's entity, to which those added since do not belong; none for work on
+  /// several tables.
   private let attributes: [String]
   /// The key of the run's entity.
   private let key: [String]
@@ -15,6 +16,8 @@ package struct ExpectedSchema: Hashable, Sendable {
   /// The table whose rows are deleted and the one that receives them, if foreign keys are enforced,
   /// which could delete other rows as well.
   var archive: [String]?
+  /// Whether the work could begin anew with another schema.
+  private var canBeginAnew = true
 
   /// What statements depend on.
   ///
@@ -62,6 +65,41 @@ package struct ExpectedSchema: Hashable, Sendable {
     tables.sort { $0.shape.kind == "table" && $1.shape.kind != "table" }
   }
 
+  /// What work on several tables depends on: columns of each, or all.
+  ///
+  /// - Parameters:
+  ///   - uses: The tables with the columns by which their rows are found, if any, and those used;
+  ///     nil for all.
+  ///   - connection: A connection to read the schema.
+  /// - Throws: Errors of SQLite.
+  package init(
+    of uses: [(table: String, key: [String]?, columns: [String]?)],
+    in connection: Connection
+  ) throws(BatchError) {
+    (attributes, key, tables) = ([], [], [])
+    for (table, key, columns) in uses {
+      guard let shape = try connection.shape(of: table, keyedBy: key) else { continue }
+      let used = (columns ?? shape.columns.map(\.name)) + (key ?? [])
+      tables.append(
+        ExpectedTable(shape: shape, used: Set(used.map(SQLName.folded)), isWhole: false)
+      )
+    }
+  }
+
+  /// What the records of a run depend on, which expected this: columns of some tables, of which
+  /// nothing is deleted.
+  package func limited(to columns: [String: [String]]) -> ExpectedSchema {
+    var limited = self
+    limited.canBeginAnew = false
+    limited.tables = tables.compactMap { table in
+      let used = columns.first { SQLName.equal($0.key, table.shape.name) }?.value
+      return used.map { used in
+        ExpectedTable(shape: table.shape, used: Set(used.map(SQLName.folded)), isWhole: false)
+      }
+    }
+    return limited
+  }
+
   /// Verifies the schema in a transaction, which keeps others from changing it.
   ///
   /// Costs a look at a number if the schema has not changed since the connection's last call.
@@ -83,9 +121,11 @@ package struct ExpectedSchema: Hashable, Sendable {
         "since the run began, the schema has changed: \(table.shape.name.quotedForMessage)"
           + " \(change)",
         at: table.shape.name,
-        advice: change.hasPrefix("has got")
-          ? "add the columns to the archive if there is one, and \(.beginAnew)"
-          : "undo that and \(.repetition): it resumes; or \(.beginAnew)"
+        advice: !canBeginAnew
+          ? "undo that and \(.repetition): it resumes"
+          : change.hasPrefix("has got")
+            ? "undo that and \(.repetition): it resumes; or add the columns to the archive if there is one, and \(.beginAnew)"
+            : "undo that and \(.repetition): it resumes; or \(.beginAnew)"
       )
     }
     if let archive { try connection.requireWholeArchive(archive[1], of: archive[0]) }
@@ -135,7 +175,7 @@ extension ExpectedSchema {
     let starts = facts.indices.filter { facts[$0].word == "table" }
     let header = facts[..<(starts.first ?? facts.count)]
     (attributes, key) = (all("attribute", in: header), all("identifier", in: header))
-    guard !attributes.isEmpty, !key.isEmpty else { return nil }
+    guard attributes.isEmpty == key.isEmpty else { return nil }
     tables = zip(starts, starts.dropFirst() + [facts.count]).map { start, end in
       let facts = facts[start..<end]
       let columns = zip(all("column", in: facts), all("type", in: facts))

@@ -151,7 +151,9 @@ extension ChangeRecord.Table {
     var old = before.selecting(inserted.map { _ in nowhere } + deleted + updated)
     var new = after.selecting(inserted + deleted.map { _ in nowhere } + updated)
     for row in inserted.count + deleted.count..<old.count {
-      for column in 0..<old.columnCount where old.isSame(row, column, as: new, row) {
+      for column in 0..<old.columnCount
+      where old.isSame(row, column, as: new, row) && !table.identity.contains(table.columns[column])
+      {
         old.unset(row, column)
         new.unset(row, column)
       }

@@ -63,15 +63,8 @@ package final class ChangeRecorder {
 
   private func makeTriggers() throws(BatchError) {
     try connection.execute("CREATE TEMP TABLE \(Self.others) (name TEXT PRIMARY KEY)")
-    let names = try connection.texts(
-      #"""
-      SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')
-        AND name NOT LIKE '\_batch\_%' ESCAPE '\' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
-      ORDER BY name
-      """#
-    )
     tables = []
-    for name in names {
+    for name in try RecordedTable.names(in: connection) {
       if let table = try RecordedTable(name, in: connection) {
         try makeTriggers(of: table, number: tables.count)
         tables.append(table)

@@ -16,6 +16,9 @@ struct RecordedTable: Equatable {
   let key: [String]
   /// The other columns that can be set.
   let columns: [String]
+  /// The columns that tell a row from another one that has got its rowid, if that is no column:
+  /// those of the primary key, or all.
+  let identity: Set<String>
   /// The indexes by which `REPLACE` may delete other rows.
   let uniqueIndexes: [UniqueIndex]
 
@@ -63,6 +66,8 @@ struct RecordedTable: Equatable {
     }
     let keyColumns = key
     columns = stored.filter { !keyColumns.contains($0) }
+    identity =
+      all.contains(key[0]) ? [] : Set(primary.isEmpty ? columns : primary.map(\.name))
     self.name = name
     uniqueIndexes = try Self.uniqueIndexes(of: name, in: connection)
   }
@@ -87,6 +92,17 @@ struct RecordedTable: Equatable {
       if !columns.isEmpty { indexes.append(UniqueIndex(columns: columns)) }
     }
     return indexes
+  }
+
+  /// The names of the tables whose rows can be written.
+  static func names(in connection: Connection) throws(BatchError) -> [String] {
+    try connection.texts(
+      #"""
+      SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')
+        AND name NOT LIKE '\_batch\_%' ESCAPE '\' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+      ORDER BY name
+      """#
+    )
   }
 
   /// The table's name in a statement.

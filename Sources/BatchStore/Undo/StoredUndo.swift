@@ -16,6 +16,9 @@ package struct StoredUndo: Sendable {
   package let shape: UndoShape
   /// The declared types of the recorded columns; nil for runs by objects or of an earlier version.
   package let types: [String]?
+  /// What the run expected of the schema; for a run by objects, all tables as they were when it
+  /// began.
+  package let schema: [String]?
   /// The UUID of the changed store; nil for runs of an earlier version.
   package private(set) var store: String?
   /// The number of rows that can be undone.
@@ -34,7 +37,8 @@ package struct StoredUndo: Sendable {
     keptUntil: String?,
     entity: String,
     shape: UndoShape,
-    types: [String]? = nil
+    types: [String]? = nil,
+    schema: [String]?
   ) {
     self.run = run
     self.job = job
@@ -43,6 +47,7 @@ package struct StoredUndo: Sendable {
     self.entity = entity
     self.shape = shape
     self.types = types
+    self.schema = schema
   }
 
   // MARK: The tables
@@ -59,7 +64,7 @@ package struct StoredUndo: Sendable {
         run TEXT PRIMARY KEY, job TEXT NOT NULL, started_at TEXT NOT NULL, kept_until TEXT,
         entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL,
         is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0, kind TEXT, store TEXT,
-        types TEXT, seal TEXT, recorded INTEGER
+        types TEXT, seal TEXT, recorded INTEGER, schema TEXT
       )
       """
     )
@@ -76,7 +81,7 @@ package struct StoredUndo: Sendable {
   }
 
   /// The columns that an earlier version's table lacks.
-  private static let addedColumns = ["kind", "store", "types", "seal", "recorded"]
+  private static let addedColumns = ["kind", "store", "types", "seal", "recorded", "schema"]
 
   /// Adds the columns that an earlier version's table lacks.
   private static func addColumns(in connection: Connection) throws(BatchError) {
@@ -105,8 +110,8 @@ package struct StoredUndo: Sendable {
       """
       INSERT INTO _batch_undo_run
         (run, job, started_at, kept_until, entity, key, columns, is_deletion, kind, store, types,
-          seal, recorded)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+          seal, schema, recorded)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
       """,
       .text(run),
       .text(job),
@@ -119,14 +124,15 @@ package struct StoredUndo: Sendable {
       shape.kind == .objects ? .text("objects") : .null,
       store.map { .text($0) } ?? .null,
       types.map { .text(Self.json($0)) } ?? .null,
-      .text(seal(ofStore: store))
+      .text(seal(ofStore: store)),
+      schema.map { .text(Self.json($0)) } ?? .null
     )
   }
 
   /// A hash of what determines how to read the records.
   private func seal(ofStore store: String?) -> String {
     let kind = shape.isDeletion ? "deletion" : shape.kind == .objects ? "objects" : "update"
-    let names = [shape.key, shape.columns, types ?? []].map(Self.json)
+    let names = [shape.key, shape.columns, types ?? [], schema ?? []].map(Self.json)
     let content = ([run, job, entity, kind, store ?? ""] + names).joined(separator: "\u{0}")
     let hash = String(XXHash64.hash(Array(content.utf8)), radix: 16)
     return String(repeating: "0", count: 16 - hash.count) + hash
@@ -225,7 +231,8 @@ package struct StoredUndo: Sendable {
           columns: try names("columns", ofRun: run, in: connection),
           kind: kind
         ),
-        types: text(10) == nil ? nil : try names("types", ofRun: run, in: connection)
+        types: text(10) == nil ? nil : try names("types", ofRun: run, in: connection),
+        schema: text(13) == nil ? nil : try names("schema", ofRun: run, in: connection)
       )
       undo.rows = Int(rows.integer(at: 5))
       undo.isUndone = rows.integer(at: 6) != 0
