@@ -41,8 +41,8 @@ extension ModelContext {
   /// It deletes the rows that satisfied the predicate at the start and still do at their chunk's
   /// turn. A predicate over related rows is not applied again, nor is any predicate if a delete
   /// rule nullifies a column of the entity's own table: the request's own changes would affect it.
-  /// If a later chunk fails, earlier commits stay; for the rule `deny`, the rows of later chunks
-  /// count as rows that stay.
+  /// If a later chunk fails, earlier commits stay. One transaction deletes all where rows of the
+  /// table may keep others of it: by the rule `deny`, or by a foreign key without a rule.
   ///
   /// The result counts deleted rows of the request's entity, including those that a cascade reached
   /// within it, so it does not depend on the chunk size; rows of other entities are in
@@ -71,7 +71,8 @@ extension ModelContext {
     )
     try deletion.makeWorkTables()
     defer { deletion.dropWorkTables() }
-    try forEachChunk(of: selection, size: request.chunkSize, report) { keys, _ throws(BatchError) in
+    let size = deletion.isWhole ? max(selection.list.count, 1) : request.chunkSize
+    try forEachChunk(of: selection, size: size, report) { keys, _ throws(BatchError) in
       try deletion.delete(keys, of: selection)
     }
     return report.finish()

@@ -27,6 +27,23 @@ struct BatchDeletion {
     }
   }
 
+  /// Whether rows of the request's own table keep others from being deleted before them, so that one
+  /// transaction must delete all.
+  var isWhole: Bool {
+    let own = rules.filter { $0.target == 0 }
+    let refersToItself = entity.entity.foreignKeys.contains {
+      SQLName.equal($0.table, entity.entity.table)
+    }
+    return refersToItself && own.isEmpty
+      || own.contains { rule in
+        switch rule.effect {
+        case .deny: true
+        case .nullify(let nullification): nullification.isMandatory
+        case .cascade, .part: false
+        }
+      }
+  }
+
   init(
     of entity: ModelEntity,
     in container: ModelContainer,
@@ -83,9 +100,10 @@ struct BatchDeletion {
     let rows = selection.condition.rows(of: keys)
     if rules.isEmpty {
       let sql = "DELETE FROM \(rows)\(report.requested.returning)"
-      return try forEachBinding(of: sql, keys, selection) { statement throws(BatchError) in
-        try report.run(statement, of: report.requested, in: connection)
+      try forEachBinding(of: sql, keys, selection) { statement throws(BatchError) in
+        _ = try report.run(statement, of: report.requested, in: connection)
       }
+      return try requireNothingRefers()
     }
     for table in tables { try connection.execute("DELETE FROM temp.\(table.workName)") }
     let collect =
@@ -97,6 +115,36 @@ struct BatchDeletion {
     for rule in rules where reached.contains(rule.source) { try requireNothingKept(by: rule) }
     for rule in rules where reached.contains(rule.source) { try takeEffect(of: rule) }
     for number in order where reached.contains(number) { try deleteRows(of: tables[number]) }
+    try requireNothingRefers()
+  }
+
+  /// Refuses the chunk if remaining rows refer to deleted ones, which the commit would refuse
+  /// without saying which.
+  private func requireNothingRefers() throws(BatchError) {
+    guard connection.hasUnresolvedForeignKeys else { return }
+    let names = tables.map { SQLValue.text($0.root.entity.table).sql }.joined(separator: ", ")
+    let references = try connection.prepare(
+      """
+      SELECT "table", parent, count(*) FROM pragma_foreign_key_check
+      WHERE parent COLLATE NOCASE IN (\(names)) GROUP BY 1, 2 ORDER BY 1, 2
+      """
+    )
+    var found: [String] = []
+    while try references.step() {
+      let count = Int(references.integer(at: 2))
+      found.append(
+        "\(count.grouped) \(count == 1 ? "row" : "rows") of"
+          + " \(references.text(at: 0).quotedForMessage) would refer to deleted rows of"
+          + " \(references.text(at: 1).quotedForMessage)"
+      )
+    }
+    if found.isEmpty { return }
+    throw BatchError(
+      .constraint,
+      found.joined(separator: "; "),
+      at: entity.entity.name,
+      remedy: "delete those first or relate them to something else, or declare a delete rule"
+    )
   }
 
   private func forEachBinding(

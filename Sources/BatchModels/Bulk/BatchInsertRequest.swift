@@ -245,19 +245,79 @@ private struct BatchInsertion<Model: PersistentModel> {
   private func write(_ row: Row) throws(BatchError) {
     switch request.conflict {
     case .error: try insert(row)
-    case .ignore: try insert(row, " ON CONFLICT DO NOTHING")
-    case .update:
-      // A statement that inserts or updates does not report which it did, but the history needs to
-      // know. So for an existing row a trigger BEFORE INSERT fires twice.
-      if report.tracksHistory, try insert(row, " ON CONFLICT DO NOTHING") > 0 { return }
-      guard let update = updateClause(row) else {
-        if !report.tracksHistory { try insert(row, " ON CONFLICT DO NOTHING") }
-        return
+    case .ignore, .update:
+      do throws(BatchError) {
+        try insertOrChange(row)
+      } catch {
+        // SQLite requires mandatory values before it looks for the row that has them.
+        guard error.sqlite?.message.hasPrefix("NOT NULL constraint failed") == true,
+          try change(existing: row)
+        else { throw error }
       }
-      let own = entity.entity.condition.map { " WHERE \($0)" } ?? ""
-      let kind: HistoryChange.Kind = report.tracksHistory ? .update : .insert
-      if try insert(row, update + own, as: kind) == 0, !own.isEmpty { try refuseOther(row) }
     }
+  }
+
+  private func insertOrChange(_ row: Row) throws(BatchError) {
+    let skipping = " ON CONFLICT DO NOTHING"
+    guard case .update = request.conflict else {
+      try insert(row, skipping)
+      return
+    }
+    // A statement that inserts or updates does not report which it did, but the history needs to
+    // know. So for an existing row a trigger BEFORE INSERT fires twice.
+    if report.tracksHistory, try insert(row, skipping) > 0 { return }
+    guard let update = updateClause(row) else {
+      if !report.tracksHistory { try insert(row, skipping) }
+      return
+    }
+    let own = entity.entity.condition.map { " WHERE \($0)" } ?? ""
+    let kind: HistoryChange.Kind = report.tracksHistory ? .update : .insert
+    if try insert(row, update + own, as: kind) == 0, !own.isEmpty { try refuseOther(row) }
+  }
+
+  /// Finds the row that has unique values of one that cannot be inserted, and changes it if the
+  /// request does.
+  ///
+  /// - Returns: Whether there is such a row.
+  private func change(existing row: Row) throws(BatchError) -> Bool {
+    let table = SQLName.quoted(entity.entity.table)
+    let own = entity.entity.condition.map { " AND \($0)" } ?? ""
+    let uniques =
+      [key.columns.map { (name: $0, collation: "") }]
+      + entity.entity.uniqueKeys.map {
+        $0.columns.map { (name: $0.name, collation: " COLLATE \(SQLName.quoted($0.collation))") }
+      }
+    for unique in uniques {
+      let values = unique.map { column in
+        row.columns.first { SQLName.equal($0.key, column.name) }?.value ?? .null
+      }
+      if values.contains(.null) { continue }
+      let terms = unique.map { "\(SQLName.quoted($0.name)) = ?\($0.collation)" }
+      let condition = terms.joined(separator: " AND ") + own
+      let found = try writer.prepare("SELECT 1 FROM \(table) WHERE \(condition)")
+      for (index, value) in values.enumerated() { try found.bind(value, at: index + 1) }
+      guard try found.step() else { continue }
+      found.reset()
+      let columns = updatedColumns(row)
+      guard case .update = request.conflict, !columns.isEmpty else { return true }
+      let set =
+        columns.map { "\(SQLName.quoted($0)) = ?" } + [entity.versionAssignment].compactMap(\.self)
+      let statement = try writer.prepare(
+        "UPDATE \(table) SET \(set.joined(separator: ", ")) WHERE \(condition)"
+          + report.requested.returning
+      )
+      let parameters = columns.map { row.columns[$0] ?? .null } + values
+      for (index, value) in parameters.enumerated() { try statement.bind(value, at: index + 1) }
+      _ = try report.run(
+        statement,
+        of: report.requested,
+        as: report.tracksHistory ? .update : .insert,
+        attributes: row.attributes,
+        in: writer
+      )
+      return true
+    }
+    return false
   }
 
   /// Inserts a row.
@@ -293,14 +353,20 @@ private struct BatchInsertion<Model: PersistentModel> {
     return statement
   }
 
-  /// SQL that gives an existing row the values of the new one; nil if there are none.
-  private func updateClause(_ row: Row) -> String? {
+  /// The columns that an existing row gets from a new one.
+  private func updatedColumns(_ row: Row) -> [String] {
     let version = entity.versionSlot.map { entity.columns[$0] }
     let concrete = entity.concrete.map { entity.columns[$0.slot] }
-    let set = row.columns.keys.sorted().filter { column in
+    return row.columns.keys.sorted().filter { column in
       column != version && column != concrete
         && !key.columns.contains { SQLName.equal($0, column) }
-    }.map { "\(SQLName.quoted($0)) = excluded.\(SQLName.quoted($0))" }
+    }
+  }
+
+  /// SQL that gives an existing row the values of the new one; nil if there are none.
+  private func updateClause(_ row: Row) -> String? {
+    let set = updatedColumns(row)
+      .map { "\(SQLName.quoted($0)) = excluded.\(SQLName.quoted($0))" }
     if set.isEmpty { return nil }
     let all = set + [entity.versionAssignment].compactMap(\.self)
     return " ON CONFLICT DO UPDATE SET \(all.joined(separator: ", "))"

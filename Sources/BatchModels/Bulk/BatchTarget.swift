@@ -111,6 +111,7 @@ extension ModelContext {
     let writer = try writableConnection(to: store)
     try container.turns[store].withLock { _ throws(BatchError) in
       try writer.transaction(.immediate) { () throws(BatchError) in
+        try refuseIfMoved(store)
         report.beginTransaction(by: author, in: writer)
         try body(writer)
       }

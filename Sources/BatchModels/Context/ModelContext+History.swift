@@ -37,8 +37,9 @@ extension ModelContext {
       if let token { try refuseExpired(token, isThere: isThere, in: connection) }
       guard isThere else { return [] }
       let identity = container.stores[store].identity.uuid
+      let mark = try HistoryLog.hasMarks(in: connection) ? "mark" : "0"
       let saves = try connection.prepare(
-        "SELECT id, saved_at, author FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
+        "SELECT id, saved_at, author, \(mark) FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
       )
       try saves.bind(token?.transaction ?? 0, at: 1)
       try saves.bind(Int64(limit), at: 2)
@@ -47,7 +48,11 @@ extension ModelContext {
         let number = saves.integer(at: 0)
         transactions.append(
           HistoryTransaction(
-            token: HistoryToken(storeIdentifier: identity, transaction: number),
+            token: HistoryToken(
+              storeIdentifier: identity,
+              transaction: number,
+              mark: saves.integer(at: 3)
+            ),
             timestamp: Date(timeIntervalSince1970: Double(saves.integer(at: 1)) / 1000),
             author: saves.isNull(at: 2) ? nil : saves.text(at: 2),
             changes: try changes(ofSave: number, store: identity, in: connection)
@@ -118,7 +123,16 @@ extension ModelContext {
     } else if token.transaction > last {
       reason = "the history ends with transaction \(last), before \(token.transaction)"
     } else {
-      return
+      guard try HistoryLog.hasMarks(in: connection) else { return }
+      // The token's transaction may be deleted, if it is the last one that is.
+      let mark = try number(
+        """
+        SELECT mark FROM _batch_history WHERE id = \(token.transaction)
+        UNION ALL SELECT previous FROM _batch_history WHERE id = \(token.transaction + 1) LIMIT 1
+        """
+      )
+      if mark == token.mark { return }
+      reason = "transaction \(token.transaction) is not the token's: a backup was restored"
     }
     throw BatchError(
       .historyTokenExpired,

@@ -83,7 +83,8 @@ extension ModelContext {
       let writer = try writableConnection(to: store)
       let identifiers = try container.turns[store].withLock { _ throws(BatchError) in
         try writer.transaction(.immediate) { () throws(BatchError) in
-          try KeyAllocation.identifiers(of: new, in: writer)
+          try refuseIfMoved(store)
+          return try KeyAllocation.identifiers(of: new, in: writer)
         }
       }
       for (object, identifier) in identifiers { rename(object, identifier) }
@@ -104,6 +105,7 @@ extension ModelContext {
         var written: Written?
         do throws(BatchError) {
           try writer.transaction(.immediate) { () throws(BatchError) in
+            try refuseIfMoved(store)
             written = try write(toStore: store, through: writer, manner)
             isOwn = false
             try save(stores.dropFirst())

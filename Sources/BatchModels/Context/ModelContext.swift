@@ -223,6 +223,16 @@ public final class ModelContext {
     return writer
   }
 
+  /// Fails if the file of a store that the context has read or written was moved, removed or
+  /// replaced; inside the transaction that writes to it.
+  func refuseIfMoved(_ index: Int) throws(BatchError) {
+    for connection in [connections[index], writers[index]].compactMap(\.self) {
+      try connection.refuseIfMoved(
+        remedy: "put the right file there, and open a new container: nothing was saved"
+      )
+    }
+  }
+
   /// Reads the row of a fault.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` if there is none, unless the context treats

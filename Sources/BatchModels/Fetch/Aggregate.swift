@@ -1,10 +1,16 @@
 public import BatchIdentifiers
 import BatchStore
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A column of an ``AggregateQuery``: what to group rows by, or what to compute for a group.
 ///
 /// `.group(by: \.state)`, `.count()`, `.sum(\.price)`, `.average(\.price)`, `.min(\.created)`,
-/// `.max(\.created)`. A `Decimal`, stored as text, has neither sum nor average.
+/// `.max(\.created)`. A `Decimal` has no average: divide its sum by the count.
 public struct Aggregate<Model: PersistentModel, Value>: Sendable {
   /// Whether rows are grouped by it.
   let isKey: Bool
@@ -148,6 +154,26 @@ extension Aggregate where Value: BinaryFloatingPoint & AttributeValue {
   public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .total(try object.attribute(property).checked(by: translator))
+    }
+  }
+}
+
+extension Aggregate where Value == Decimal {
+  /// The sum of numbers, rounded as Swift does beyond 38 digits; 0 of none.
+  ///
+  /// - Complexity: Memory for the values of a group.
+  public static func sum(_ property: any KeyPath<Model, Decimal> & Sendable) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .sum(try object.attribute(property), translator)
+    }
+  }
+
+  /// The sum of the numbers that are not nil.
+  ///
+  /// - Complexity: Memory for the values of a group.
+  public static func sum(_ property: any KeyPath<Model, Decimal?> & Sendable) -> Aggregate {
+    Aggregate { object, translator throws(BatchError) in
+      .sum(try object.attribute(property), translator)
     }
   }
 }

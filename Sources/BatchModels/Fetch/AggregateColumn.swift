@@ -58,7 +58,8 @@ struct AttributeColumn<Value> {
 
   /// The column as numbers that SQLite can compute with.
   func numbers(by translator: PredicateTranslator) throws(BatchError) -> String {
-    guard representation.order == .native else {
+    guard representation.order == .native, Value.self != Decimal.self, Value.self != Decimal?.self
+    else {
       throw .unsupported(
         "an average of values of type \(Value.self)",
         remedy: "fetch them with fetchProperties, and compute it"
@@ -167,6 +168,26 @@ extension AggregateColumn where Value: FixedWidthInteger {
 extension AggregateColumn where Value: BinaryFloatingPoint {
   static func total(_ values: String) -> AggregateColumn {
     computed("total(\(values))") { $0.double.map { Value($0) } }
+  }
+}
+
+extension AggregateColumn where Value == Decimal {
+  /// A sum by Swift of the values of a group, which SQLite puts into one text.
+  static func sum<Attribute>(
+    _ attribute: AttributeColumn<Attribute>,
+    _ translator: PredicateTranslator
+  ) -> AggregateColumn {
+    let representation = Decimal.representation
+    let function = translator.place { row throws(BatchError) in
+      var sum = Decimal(0)
+      for key in (row[0].string ?? "").split(separator: " ") {
+        sum += representation.decode(.text(String(key))) ?? .nan
+      }
+      guard let stored = representation.encode(sum) else { throw .beyond(Decimal.self) }
+      return stored
+    }
+    let values = "group_concat(\(attribute.converted(by: translator)), ' ')"
+    return computed("\(SwiftFunction.sqlName)(\(function), \(values))", representation.decode)
   }
 }
 

@@ -7,11 +7,15 @@ import BatchStore
 struct HistoryLog {
   /// The tables, created by the first recorded transaction.
   ///
-  /// AUTOINCREMENT, so that numbers of deleted transactions are not reused.
+  /// AUTOINCREMENT, so that numbers of deleted transactions are not reused. A number is reused when a
+  /// backup is restored: so each transaction has a mark of its own, and that of the previous one,
+  /// which may be deleted.
   private static let schema = [
     """
     CREATE TABLE IF NOT EXISTS _batch_history (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, saved_at INTEGER NOT NULL, author TEXT
+      id INTEGER PRIMARY KEY AUTOINCREMENT, saved_at INTEGER NOT NULL, author TEXT,
+      mark INTEGER NOT NULL DEFAULT 0,
+      previous INTEGER
     )
     """,
     """
@@ -71,12 +75,24 @@ struct HistoryLog {
     }
   }
 
+  /// Whether transactions have marks, unlike those of an earlier version.
+  static func hasMarks(in connection: Connection) throws(BatchError) -> Bool {
+    let column = "SELECT 1 FROM pragma_table_info('_batch_history') WHERE name = 'mark'"
+    return try connection.value(column) != nil
+  }
+
   private func begin() throws(BatchError) -> SQLValue {
     for statement in Self.schema { try connection.execute(statement) }
+    if try !Self.hasMarks(in: connection) {
+      for column in ["mark INTEGER NOT NULL DEFAULT 0", "previous INTEGER"] {
+        try connection.execute("ALTER TABLE _batch_history ADD COLUMN \(column)")
+      }
+    }
     try connection.execute(
       """
-      INSERT INTO _batch_history (saved_at, author)
-      VALUES (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), ?)
+      INSERT INTO _batch_history (saved_at, author, mark, previous)
+      VALUES (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), ?, random(),
+        (SELECT mark FROM _batch_history ORDER BY id DESC LIMIT 1))
       """,
       author.map { .text($0) } ?? .null
     )

@@ -50,6 +50,8 @@ public struct HistoryToken: Sendable, Hashable, Codable, Comparable {
   public let storeIdentifier: String
   /// The number of the transaction, greater for later ones.
   public let transaction: Int64
+  /// What tells it from another one of its number, which a restored backup may get.
+  let mark: Int64
 
   /// Whether the left one is earlier, or belongs to a store with a smaller UUID.
   public static func < (left: HistoryToken, right: HistoryToken) -> Bool {

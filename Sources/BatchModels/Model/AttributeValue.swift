@@ -160,15 +160,37 @@ extension Decimal: AttributeValue {
 
   /// A whole text as a number: `Decimal(string:)` accepts a prefix.
   private static func decimal(_ text: String) -> Decimal? {
-    let number = /[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?/
-    guard text.wholeMatch(of: number) != nil, let value = Decimal(string: text), !value.isNaN
-    else { return nil }
+    guard isNumber(text), let value = Decimal(string: text), !value.isNaN else { return nil }
     // It rounds numbers of 39 digits or more.
     return text.utf8.count < 39 || digits(of: text) == digits(of: value.description) ? value : nil
   }
 
+  /// Whether the whole text is `[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?`: a regular expression
+  /// would be made for each value.
+  private static func isNumber(_ text: String) -> Bool {
+    var rest = text.utf8[...]
+    func skipSign() { if rest.first == 0x2b || rest.first == 0x2d { rest.removeFirst() } }
+    func skipDigits() -> Int {
+      let count = rest.prefix { (0x30...0x39).contains($0) }.count
+      rest.removeFirst(count)
+      return count
+    }
+    skipSign()
+    guard skipDigits() > 0 else { return false }
+    if rest.first == UInt8(ascii: ".") {
+      rest.removeFirst()
+      _ = skipDigits()
+    }
+    if rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E") {
+      rest.removeFirst()
+      skipSign()
+      guard (1...3).contains(skipDigits()) else { return false }
+    }
+    return rest.isEmpty
+  }
+
   /// The digits of a number, without leading and trailing zeros.
-  private static func digits(of text: String) -> Substring {
+  fileprivate static func digits(of text: String) -> Substring {
     let mantissa = text.prefix { $0 != "e" && $0 != "E" }
     let digits = String(mantissa.filter(\.isWholeNumber)).drop { $0 == "0" }
     return digits.lastIndex { $0 != "0" }.map { digits[...$0] } ?? ""

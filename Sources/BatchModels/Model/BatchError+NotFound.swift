@@ -7,7 +7,10 @@ extension BatchError {
       .objectNotFound,
       "there is no such row",
       at: identifier.description,
-      remedy: "it was deleted, or never saved"
+      remedy: identifier.isTemporary
+        ? "it is temporary: if its object was saved, that has another one; ask the object for its"
+          + " persistentModelID after the save"
+        : "it was deleted, or never saved"
     )
   }
 }

@@ -167,7 +167,7 @@ extension ManagedObject {
     if let modelContext {
       modelContext.note(error)
     } else if hasOutlivedContext {
-      assertionFailure("this value is no longer known: \(error)")
+      fatalError("this value is no longer known: \(error)")
     }
   }
 
@@ -177,6 +177,8 @@ extension ManagedObject {
       draft.error = draft.error ?? error
     } else if let modelContext {
       modelContext.noteChange(error)
+    } else if hasOutlivedContext {
+      fatalError("this value is lost: \(error)")
     } else {
       assertionFailure("this value is lost: \(error)")
     }

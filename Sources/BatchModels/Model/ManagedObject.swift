@@ -7,9 +7,10 @@ import BatchStore
 /// belongs to its context and is not `Sendable`: pass its ``persistentModelID`` instead.
 ///
 /// An object does not keep its context alive. Without it, the object has only what it has read:
-/// throwing calls throw; in debug builds, unread properties, relationships and setting trap; other
-/// builds return placeholders and no related objects, and lose what is set. An object that was
-/// never inserted keeps what is set on it.
+/// throwing calls throw; unread properties, relationships and setting trap, since no related objects
+/// could be taken for an answer. What is set on an object that a reset or a deletion has taken from
+/// its context is lost, which traps in debug builds. An object that was never inserted keeps what is
+/// set on it.
 ///
 /// A new object related to one in a context enters that context, whichever side was set, with all
 /// new objects related to it.

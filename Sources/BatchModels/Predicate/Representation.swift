@@ -201,10 +201,42 @@ extension Date: CanonicalValue {
 extension Decimal: CanonicalValue {
   static var representation: Representation<Decimal> {
     Representation(
-      order: .none,
-      decode: codec.decode,
-      encode: { $0.isNaN ? nil : codec.encode($0) }
+      order: .native,
+      decode: { $0.string.flatMap { Decimal(sortKey: $0) } },
+      encode: { $0.isNaN ? nil : .text($0.sortKey) }
     )
+  }
+
+  /// A text that sorts as the number does: `p`, the place of the point and the digits, as in
+  /// `p502125` for 12.5.
+  ///
+  /// Those of a negative number are complemented, and end with what sorts after any digit.
+  private var sortKey: String {
+    let text = (self < 0 ? -self : self).description
+    let whole = text.prefix { $0 != "." }
+    let all = text.utf8.filter { $0 != UInt8(ascii: ".") }
+    let significant = all.drop { $0 == UInt8(ascii: "0") }
+    guard let last = significant.lastIndex(where: { $0 != UInt8(ascii: "0") }) else { return "o" }
+    let place = 500 + whole.utf8.count - (all.count - significant.count)
+    let digits = [UInt8]("\(place)".utf8) + significant[...last]
+    if self > 0 { return "p" + String(decoding: digits, as: UTF8.self) }
+    return "n" + String(decoding: digits.map { 0x69 - $0 }, as: UTF8.self) + ":"
+  }
+
+  /// The number of a sort key.
+  private init?(sortKey: String) {
+    guard sortKey != "o" else {
+      self = 0
+      return
+    }
+    var digits = [UInt8](sortKey.utf8.dropFirst())
+    let isNegative = sortKey.hasPrefix("n")
+    if isNegative { digits = digits.dropLast().map { 0x69 - $0 } }
+    let text = String(decoding: digits, as: UTF8.self)
+    guard text.utf8.count > 3, let place = Int(text.prefix(3)),
+      let number = Decimal(string: "\(text.dropFirst(3))e\(place - 500 - (text.utf8.count - 3))")
+    else { return nil }
+    self = isNegative ? -number : number
   }
 }
 

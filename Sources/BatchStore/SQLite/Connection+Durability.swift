@@ -58,7 +58,12 @@ extension Connection {
   var hasFile: Bool { unsafe access(path, F_OK) == 0 }
 
   /// Fails if the path no longer names the open file: it was moved, removed or replaced.
-  package func refuseIfMoved() throws(BatchError) {
+  ///
+  /// - Parameter remedy: What to do then.
+  /// - Throws: `BatchError` of code `storeChanged`.
+  package func refuseIfMoved(
+    remedy: Remedy = "put the right file there, then run again to resume from what it has"
+  ) throws(BatchError) {
     var hasMoved: Int32 = 0
     let status = unsafe sqlite3_file_control(
       database,
@@ -69,9 +74,9 @@ extension Connection {
     guard status == SQLITE_OK, hasMoved != 0 else { return }
     throw BatchError(
       .storeChanged,
-      "the file of the database was moved, removed or replaced during the run",
+      "the file of the database was moved, removed or replaced while it was open",
       at: path,
-      remedy: "put the right file there, then run again to resume from what it has"
+      advice: remedy
     )
   }
 }

@@ -95,6 +95,68 @@ import Testing
     #expect(unregistered?.code == .unknownAttribute)
   }
 
+  @Test func `decimals sort, compare and add up as in Swift, however they are stored`()
+    async throws
+  {
+    let directory = try TemporaryDirectory()
+    let seed = UInt64.random(in: .min ... .max)
+    var random = SeededGenerator(seed: seed)
+    let path = try Samples.make(200, in: directory, with: &random)
+    let connection = try Connection(path: path)
+    let edges: [SQLValue] = [
+      .text("0"), .text("-0.0"), .integer(0), .text("1e3"), .integer(1000), .real(0.1),
+      .text("0.10"), .text("-0.1"), .text("0.0001"), .text("-1E-3"), .text("12"), .text("-12"),
+      .text("12.5"), .text("-12.5"), .text("-12.45"), .text("100"), .integer(-100), .real(-1.5),
+      .text("99999999999999999999999999999999999999"), .text("1e-30"), .text("-1e-30"),
+      .text("1e100"),
+    ]
+    for round in 0..<200 {
+      let number = Int.random(in: -100_000...100_000, using: &random)
+      let scale = Int.random(in: 0...4, using: &random)
+      let value = edges.indices.contains(round) ? edges[round] : .text("\(number)e-\(scale)")
+      try connection.execute(
+        "UPDATE samples SET decimal = ?, flag = ? WHERE id = ?",
+        value,
+        .integer(number > 0 ? 1 : 0),
+        .integer(Int64(round + 1))
+      )
+    }
+    let context = ModelContext(try await Samples.open(path))
+    let about: Comment = "seed \(seed)"
+    let all = try context.fetch(FetchDescriptor<Sample>()).map(\.decimal)
+    let sorted = try context.fetch(FetchDescriptor<Sample>(sortBy: [.forward(\.decimal)]))
+    #expect(sorted.map(\.decimal) == all.sorted(), about)
+    let reversed = try context.fetch(FetchDescriptor<Sample>(sortBy: [.reverse(\.decimal)]))
+    #expect(reversed.map(\.decimal) == all.sorted(by: >), about)
+    for limit in all.prefix(40) {
+      let below = FetchDescriptor<Sample>(predicate: #Predicate { $0.decimal < limit })
+      #expect(try context.fetchCount(below) == all.count { $0 < limit }, about)
+      let equal = FetchDescriptor<Sample>(predicate: #Predicate { $0.decimal == limit })
+      #expect(try context.fetchCount(equal) == all.count { $0 == limit }, about)
+    }
+    // Sums of numbers that differ by more than 38 digits depend on their order.
+    try connection.execute("DELETE FROM samples WHERE id <= ?", .integer(Int64(edges.count)))
+    let query = AggregateQuery(
+      FetchDescriptor<Sample>(),
+      .group(by: \.flag),
+      .min(\.decimal),
+      .max(\.decimal),
+      .sum(\.decimal)
+    ).sorted(by: .sum(\.decimal))
+    let groups = try context.fetch(query)
+    let objects = Dictionary(grouping: try context.fetch(FetchDescriptor<Sample>())) { $0.flag }
+    #expect(groups.count == 2 && groups[0].3 <= groups[1].3, about)
+    for (flag, least, greatest, sum) in groups {
+      let values = (objects[flag] ?? []).map(\.decimal)
+      #expect(least == values.min() && greatest == values.max(), about)
+      #expect(sum == values.reduce(0, +), about)
+    }
+    try connection.execute("DELETE FROM samples")
+    let none = AggregateQuery(FetchDescriptor<Sample>(), .sum(\.decimal), .min(\.decimal))
+    let (sum, least) = try #require(try context.fetch(none).first)
+    #expect(sum == 0 && least == nil)
+  }
+
   @Test func `text is folded as Foundation compares it`() async throws {
     let texts = [
       "Café", "CAFE", "caf\u{65}\u{301}", "Straße", "STRASSE", "ΣΊΣΥΦΟΣ", "σίσυφος", "Ελλάδα",
