@@ -16,7 +16,7 @@ package struct ExpectedSchema: Hashable, Sendable {
   /// The table whose rows are deleted and the one that receives them, if foreign keys are enforced,
   /// which could delete other rows as well.
   var archive: [String]?
-  /// Whether the work could begin anew with another schema.
+  /// Whether the work could start over with another schema.
   private var canBeginAnew = true
 
   /// What statements depend on.
