@@ -52,13 +52,20 @@ package final class ChangeRecorder {
   private func log(_ number: Int) -> String { "temp.\(Self.prefix)\(number)" }
 
   private func removeTriggers() throws(BatchError) {
-    let old = try connection.texts(
-      """
-      SELECT 'DROP ' || type || ' temp.' || name FROM sqlite_temp_schema
-      WHERE name GLOB '\(Self.prefix)*' ORDER BY type DESC
-      """
-    )
-    for sql in old { try connection.execute(sql) }
+    let old = "FROM sqlite_temp_schema WHERE name GLOB '\(Self.prefix)*'"
+    guard try connection.value("SELECT 1 \(old) LIMIT 1") != nil else { return }
+    // The triggers of a table that others have renamed or dropped cannot be dropped: SQLite has
+    // forgotten them, and would remember them with the table's name.
+    try connection.execute("PRAGMA writable_schema = ON")
+    do throws(BatchError) {
+      try connection.execute("DELETE \(old) AND type = 'trigger'")
+    } catch {
+      try? connection.execute("PRAGMA writable_schema = OFF")
+      throw error
+    }
+    try connection.execute("PRAGMA writable_schema = RESET")
+    let tables = try connection.texts("SELECT 'DROP TABLE temp.' || name \(old) AND type = 'table'")
+    for sql in tables { try connection.execute(sql) }
   }
 
   private func makeTriggers() throws(BatchError) {
