@@ -29,23 +29,16 @@ package struct CommandRowEncoder: Sendable {
     for (column, prefix) in prefixes.enumerated() {
       line.append(contentsOf: prefix)
       switch values.kind(row, column) {
-      case .null, .unset: line.append(contentsOf: "null".utf8)
       case .integer where booleans.contains(column):
         line.append(contentsOf: (values.word(row, column) == 0 ? "false" : "true").utf8)
       case .text where numbers.contains(column) && values.endsInDigit(row, column):
         line.append(contentsOf: values.bytes(row, column))
-      case .integer: NumberText.append(values.word(row, column), to: &line)
-      case .real: NumberText.append(values.real(row, column), to: &line)
-      case .text:
+      default:
         let start = line.count
-        unsafe values.bytes(row, column).withUnsafeBytes {
-          if unsafe JSONString.append($0, to: &line) { return }
-          line.removeLast(line.count - start)
+        if values.appendJSON(row, column, to: &line) { continue }
+        line.removeLast(line.count - start)
+        unsafe values.withBytes(row, column) {
           unsafe Base64.appendObject($0, isText: true, to: &line)
-        }
-      case .blob:
-        unsafe values.bytes(row, column).withUnsafeBytes {
-          unsafe Base64.appendObject($0, to: &line)
         }
       }
     }

@@ -1,12 +1,11 @@
 import BatchIdentifiers
-import CSQLite
 
-/// Writes the current row of a statement as a line.
+/// Writes rows as lines.
 ///
 /// NULL is `null` or an empty field, an empty text is `""`. A blob is
 /// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV; so may be a text that is not
 /// UTF-8, see ``InvalidText``. An infinity is `1e999`, which JSON readers parse as one.
-struct RowEncoder {
+struct RowEncoder: Sendable {
   private let format: RowFormat
   private let columns: [String]
   private let invalidText: InvalidText
@@ -50,25 +49,29 @@ struct RowEncoder {
     }
   }
 
-  /// Appends the current row, whose columns from 0 are those of the encoder.
+  /// Appends a row, whose columns from 0 are those of the encoder.
   ///
   /// - Returns: How many of its texts are not UTF-8.
   /// - Throws: `BatchError` of code `invalidText` if one is not, and that fails the row.
-  func append(_ row: borrowing Statement, to line: inout [UInt8]) throws(BatchError) -> Int {
+  func append(
+    _ values: ValueBlock,
+    _ row: Int,
+    to line: inout [UInt8]
+  ) throws(BatchError) -> Int {
     var invalidTexts = 0
     for column in prefixes.indices {
       line.append(contentsOf: prefixes[column])
-      if booleans.contains(column), row.storageClass(at: column) == SQLITE_INTEGER,
-        0...1 ~= row.integer(at: column)
+      if booleans.contains(column), values.kind(row, column) == .integer,
+        0...1 ~= values.word(row, column)
       {
-        line.append(contentsOf: (row.integer(at: column) == 1 ? "true" : "false").utf8)
+        line.append(contentsOf: (values.word(row, column) == 1 ? "true" : "false").utf8)
         continue
       }
       let start = line.count
       let isWhole =
         switch format {
-        case .ndjson: Self.appendJSON(row, column, to: &line)
-        case .csv: Self.appendCSV(row, column, to: &line)
+        case .ndjson: values.appendJSON(row, column, to: &line)
+        case .csv: values.appendCSV(row, column, to: &line)
         }
       if isWhole { continue }
       invalidTexts += 1
@@ -76,9 +79,11 @@ struct RowEncoder {
       case .replace: break
       case .base64:
         line.removeLast(line.count - start)
-        switch format {
-        case .ndjson: unsafe Base64.appendObject(row.bytes(at: column), isText: true, to: &line)
-        case .csv: unsafe Base64.append(row.bytes(at: column), to: &line)
+        unsafe values.withBytes(row, column) {
+          switch format {
+          case .ndjson: unsafe Base64.appendObject($0, isText: true, to: &line)
+          case .csv: unsafe Base64.append($0, to: &line)
+          }
         }
       case .fail: throw .invalidText(in: columns[column])
       }
@@ -95,34 +100,30 @@ struct RowEncoder {
     }
     return invalidTexts
   }
+}
 
+extension ValueBlock {
   /// Appends a value; returns false if it is text that is not UTF-8, and was repaired.
-  private static func appendJSON(
-    _ row: borrowing Statement,
-    _ column: Int,
-    to line: inout [UInt8]
-  ) -> Bool {
-    switch row.storageClass(at: column) {
-    case SQLITE_INTEGER: NumberText.append(row.integer(at: column), to: &line)
-    case SQLITE_FLOAT: NumberText.append(row.real(at: column), to: &line)
-    case SQLITE_TEXT: return unsafe JSONString.append(row.bytes(at: column), to: &line)
-    case SQLITE_BLOB: unsafe Base64.appendObject(row.bytes(at: column), to: &line)
-    default: line.append(contentsOf: "null".utf8)
+  func appendJSON(_ row: Int, _ column: Int, to line: inout [UInt8]) -> Bool {
+    switch kind(row, column) {
+    case .null, .unset: line.append(contentsOf: "null".utf8)
+    case .integer: NumberText.append(word(row, column), to: &line)
+    case .real: NumberText.append(real(row, column), to: &line)
+    case .text:
+      return unsafe withBytes(row, column) { unsafe JSONString.append($0, to: &line) }
+    case .blob: unsafe withBytes(row, column) { unsafe Base64.appendObject($0, to: &line) }
     }
     return true
   }
 
-  private static func appendCSV(
-    _ row: borrowing Statement,
-    _ column: Int,
-    to line: inout [UInt8]
-  ) -> Bool {
-    switch row.storageClass(at: column) {
-    case SQLITE_INTEGER: NumberText.append(row.integer(at: column), to: &line)
-    case SQLITE_FLOAT: NumberText.append(row.real(at: column), to: &line)
-    case SQLITE_TEXT: return unsafe CSVField.append(row.bytes(at: column), to: &line)
-    case SQLITE_BLOB: unsafe Base64.append(row.bytes(at: column), to: &line)
-    default: break
+  /// Appends a value as a field; returns false if it is text that is not UTF-8, and was repaired.
+  fileprivate func appendCSV(_ row: Int, _ column: Int, to line: inout [UInt8]) -> Bool {
+    switch kind(row, column) {
+    case .null, .unset: break
+    case .integer: NumberText.append(word(row, column), to: &line)
+    case .real: NumberText.append(real(row, column), to: &line)
+    case .text: return unsafe withBytes(row, column) { unsafe CSVField.append($0, to: &line) }
+    case .blob: unsafe withBytes(row, column) { unsafe Base64.append($0, to: &line) }
     }
     return true
   }

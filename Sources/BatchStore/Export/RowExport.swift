@@ -6,10 +6,7 @@ package struct RowExport: Sendable {
   private let entity: Entity
   private let key: EntityKey
   package let columns: [String]
-  /// The columns whose 1 and 0 mean true and false.
-  private let booleans: Set<Int>
-  private let format: RowFormat
-  private let invalidText: InvalidText
+  private let encoder: RowEncoder
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
@@ -32,13 +29,16 @@ package struct RowExport: Sendable {
     self.entity = entity
     self.key = key
     self.columns = attributes.map(\.column)
-    booleans = Set(
-      attributes.indices.filter {
-        entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
-      }
+    encoder = RowEncoder(
+      format: format,
+      columns: columns,
+      booleans: Set(
+        attributes.indices.filter {
+          entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
+        }
+      ),
+      invalidText: invalidText
     )
-    self.format = format
-    self.invalidText = invalidText
     self.predicate = recheck == .off ? nil : predicate
     self.recheck = recheck
     self.parameters = parameters
@@ -52,21 +52,45 @@ package struct RowExport: Sendable {
   }
 
   /// The beginning of a file, before any row.
-  package var header: [UInt8] { RowEncoder(format: format, columns: columns).header }
+  package var header: [UInt8] { encoder.header }
 
   /// The statement that reads rows by keys of this kind.
   package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
 
   private func sql(for keys: ChunkKeys, of entity: Entity) -> String {
-    // The predicate is a column instead of a condition, to tell rows that no longer match from rows
-    // that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
-    let check = predicate.map { ", \($0.sql) IS TRUE" } ?? ""
-    // The key tells the rows of a range apart.
-    let rowID = if keys.isRange { ", \(keys.rowID(of: key))" } else { "" }
     let order = if keys.isRange { " ORDER BY \(keys.order(of: key))" } else { "" }
     return """
-      SELECT \(SQLName.list(columns))\(check)\(rowID) FROM \(entity.rowSource) \
+      SELECT \(selected(for: keys).joined(separator: ", ")) FROM \(entity.rowSource) \
       WHERE \(keys.condition(key: key))\(order)
+      """
+  }
+
+  /// The columns of the lines, then whether a row still matches, and what tells the rows of a range
+  /// apart.
+  private func selected(for keys: ChunkKeys) -> [String] {
+    var selected = columns.map(SQLName.quoted)
+    // The predicate is a column instead of a condition, to tell rows that no longer match from rows
+    // that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
+    if let predicate { selected.append("\(predicate.sql) IS TRUE") }
+    if keys.isRange { selected.append(keys.rowID(of: key)) }
+    return selected
+  }
+
+  /// The same statement, whose rows are collected in a block: an aggregate gets them in the order in
+  /// which SQLite finds them.
+  private func collectingSQL(for keys: ChunkKeys, of entity: Entity) -> String {
+    let condition = keys.condition(key: key)
+    if entity.kind == .table, entity.standIn == nil {
+      let columns = RowCollector.columns(selected(for: keys))
+      return "SELECT \(columns) FROM \(entity.rowSource)\(keys.scan(of: key)) WHERE \(condition)"
+    }
+    let names = selected(for: keys).indices.map { "c\($0)" }
+    let inner = zip(selected(for: keys), names).map { "\($0) AS \($1)" }
+    let order = if keys.isRange { " ORDER BY \(keys.order(of: key))" } else { "" }
+    // The limit keeps SQLite from leaving the order out.
+    return """
+      SELECT \(RowCollector.columns(names)) FROM (SELECT \(inner.joined(separator: ", ")) \
+      FROM \(entity.rowSource) WHERE \(condition)\(order) LIMIT -1)
       """
   }
 
@@ -96,7 +120,8 @@ package struct RowExport: Sendable {
       try expected?.verify(in: connection)
       var lines = ExportedLines()
       var bisection = Bisection(0..<keys.identifierCount, policy)
-      while lines.bytes.count < byteLimit, let part = bisection.next() {
+      var isFull = false
+      while !isFull, let part = bisection.next() {
         let start = lines.bytes.count
         do throws(BatchError) {
           let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
@@ -110,6 +135,7 @@ package struct RowExport: Sendable {
           lines.succeeded += read.reached - read.passedOver.counts.passedOver
           lines.passedOver.formUnion(read.passedOver, from: part.lowerBound)
           lines.invalidTexts += read.invalidTexts
+          isFull = read.isFull
         } catch {
           guard error.isAboutRows else { throw error }
           lines.bytes.removeLast(lines.bytes.count - start)
@@ -121,53 +147,83 @@ package struct RowExport: Sendable {
     }
   }
 
+  /// How many rows are held as values before they are written as lines.
+  private static let rowsAtOnce = 1_000
+
+  /// The lines of some keys, as far as they were read.
+  private struct Read {
+    /// How many identifiers were reached: the number of the one whose row comes next.
+    var reached = 0
+    /// Those of them without a line.
+    var passedOver = PassedOver()
+    /// How many texts are not UTF-8.
+    var invalidTexts = 0
+    /// Whether no more bytes are to be held.
+    var isFull = false
+  }
+
   /// Appends the lines of some keys, up to the number of bytes to hold.
-  ///
-  /// - Returns: How many identifiers were reached, those of them without a line, and how many texts
-  ///   are not UTF-8.
   private func append(
     _ keys: ChunkKeys,
     of entity: Entity,
     to lines: inout [UInt8],
     upTo byteLimit: Int,
     in connection: Connection
-  ) throws(BatchError) -> (reached: Int, passedOver: PassedOver, invalidTexts: Int) {
+  ) throws(BatchError) -> Read {
+    var read = Read()
+    let count = keys.identifierCount
+    for start in stride(from: 0, to: count, by: Self.rowsAtOnce) where !read.isFull {
+      let part = start..<min(start + Self.rowsAtOnce, count)
+      let keys = part.count == count ? keys : keys.part(part)
+      try append(keys, from: start, of: entity, to: &lines, upTo: byteLimit, &read, in: connection)
+    }
+    if !read.passedOver.noLongerMatching.isEmpty { try recheck.check(read.passedOver.counts) }
+    return read
+  }
+
+  private func append(
+    _ keys: ChunkKeys,
+    from first: Int,
+    of entity: Entity,
+    to lines: inout [UInt8],
+    upTo byteLimit: Int,
+    _ read: inout Read,
+    in connection: Connection
+  ) throws(BatchError) {
     let keys = entity.kind == .table ? try keys.located(by: key, in: entity, connection) : keys
-    let encoder = RowEncoder(
-      format: format,
-      columns: columns,
-      booleans: booleans,
-      invalidText: invalidText
-    )
-    let statement = try connection.prepare(sql(for: keys, of: entity))
+    let count = keys.identifierCount
+    let statement = try connection.prepare(collectingSQL(for: keys, of: entity))
     try statement.bind(parameters)
-    var passedOver = PassedOver()
-    var invalidTexts = 0
-    /// The number of the identifier whose row comes next.
-    var next = 0
-    let keyColumn = columns.count + (predicate == nil ? 0 : 1)
+    var rows = ValueBlock(columns: selected(for: keys).count, capacity: count)
     try keys.forEachBinding(of: statement, key: key) { numbers throws(BatchError) in
+      if read.isFull { return }
+      let found = rows.count
+      let collected = try connection.collector.collect(
+        from: statement,
+        into: &rows,
+        upTo: min(byteLimit, Int.max / 2) - lines.count + rows.bytes.count
+      )
+      if collected == .tooMany { throw BatchError.ambiguousKey(of: entity, key) }
       var numbers = numbers
-      while lines.count < byteLimit, try statement.step() {
-        let rowID = keys.isRange ? statement.integer(at: keyColumn) : 0
-        guard let number = numbers.next(rowID), number >= next else {
+      for row in found..<rows.count {
+        let rowID = keys.isRange ? rows.word(row, rows.columnCount - 1) : 0
+        guard let number = numbers.next(rowID).map({ first + $0 }), number >= read.reached else {
           throw BatchError.ambiguousKey(of: entity, key)
         }
-        passedOver.vanished.insert(contentsOf: next..<number)
-        next = number + 1
-        if predicate == nil || statement.integer(at: columns.count) != 0 {
-          invalidTexts += try encoder.append(statement, to: &lines)
+        read.passedOver.vanished.insert(contentsOf: read.reached..<number)
+        read.reached = number + 1
+        if predicate == nil || rows.word(row, columns.count) != 0 {
+          read.invalidTexts += try encoder.append(rows, row, to: &lines)
         } else {
-          passedOver.noLongerMatching.insert(number)
+          read.passedOver.noLongerMatching.insert(number)
         }
       }
+      read.isFull = collected == .some || lines.count >= byteLimit
     }
-    if lines.count < byteLimit {
-      passedOver.vanished.insert(contentsOf: next..<keys.identifierCount)
-      next = keys.identifierCount
+    if !read.isFull {
+      read.passedOver.vanished.insert(contentsOf: read.reached..<first + count)
+      read.reached = first + count
     }
-    if !passedOver.noLongerMatching.isEmpty { try recheck.check(passedOver.counts) }
-    return (next, passedOver, invalidTexts)
   }
 }
 

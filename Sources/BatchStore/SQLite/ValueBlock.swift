@@ -63,6 +63,16 @@ package struct ValueBlock: Sendable, Equatable {
     bytes[Self.range(word(row, column))]
   }
 
+  /// Calls `body` with the bytes of a text or a blob, valid only inside.
+  @inline(__always)
+  func withBytes<Result>(
+    _ row: Int,
+    _ column: Int,
+    _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
+    unsafe bytes.span.extracting(Self.range(word(row, column))).withUnsafeBytes(body)
+  }
+
   package func value(_ row: Int, _ column: Int) -> SQLValue {
     switch kind(row, column) {
     case .null, .unset: .null
