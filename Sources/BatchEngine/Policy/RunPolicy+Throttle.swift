@@ -13,6 +13,8 @@ extension RunPolicy {
     public var minimumFreeDisk: Int64?
     /// A file that holds the run while it exists.
     public var flagFile: FilePath?
+    /// Whether a vacuum of the table holds the run; on PostgreSQL only.
+    public var yieldsToVacuum: Bool
     /// The hours of the day in which the run may work.
     public var window: DailyWindow?
     /// What to do outside these hours.
@@ -33,6 +35,7 @@ extension RunPolicy {
       maximumWAL: Int64 = 64_000_000,
       minimumFreeDisk: Int64? = nil,
       flagFile: FilePath? = nil,
+      yieldsToVacuum: Bool = false,
       window: DailyWindow? = nil,
       outsideWindow: OutsideWindow = .wait
     ) {
@@ -41,6 +44,7 @@ extension RunPolicy {
       self.maximumWAL = maximumWAL
       self.minimumFreeDisk = minimumFreeDisk
       self.flagFile = flagFile
+      self.yieldsToVacuum = yieldsToVacuum
       self.window = window
       self.outsideWindow = outsideWindow
     }

@@ -153,7 +153,7 @@ struct SharedRunExecution {
     let health = ServerWatch(
       over: plan.table,
       at: plan.address,
-      limits: .init(),
+      limits: .init(yieldsToVacuum: job.throttle.yieldsToVacuum),
       workers: workers,
       within: stop.closing
     )

@@ -48,7 +48,7 @@ extension ServerHealth {
       lagBytes: Int64? = 1 << 30,
       unarchived: Int? = 64,
       spareConnections: Int = 3,
-      yieldsToVacuum: Bool = true
+      yieldsToVacuum: Bool = false
     ) {
       self.lag = lag
       self.lagBytes = lagBytes

@@ -47,7 +47,8 @@ enum CompleteJob {
       "name": "reprice",
       "database": { "url": "postgres://batch@db.example.com/shop", "lease": "30s" },
       "source": { "entity": "orders", "everything": true },
-      "action": { "type": "delete" }
+      "action": { "type": "delete" },
+      "throttle": { "vacuum": true }
     }
     """
 

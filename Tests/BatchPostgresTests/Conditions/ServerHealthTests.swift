@@ -94,8 +94,8 @@ import Testing
     )
     let health = try Self.health(database)
     #expect(health.vacuum != nil)
-    #expect(health.hold(.init())?.name == "vacuum")
-    #expect(health.hold(.init(yieldsToVacuum: false)) == nil)
+    #expect(health.hold(.init()) == nil)
+    #expect(health.hold(.init(yieldsToVacuum: true))?.name == "vacuum")
     connection.interrupt()
     _ = try? await vacuum.value
     await connection.close()

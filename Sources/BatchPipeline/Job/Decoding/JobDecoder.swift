@@ -291,6 +291,7 @@ extension JobDecoder {
     throttle.maximumWAL = section.size("maximumWAL") ?? throttle.maximumWAL
     throttle.minimumFreeDisk = section.size("minimumFreeDisk")
     throttle.flagFile = section.path("flagFile")
+    throttle.yieldsToVacuum = section.boolean("vacuum") ?? throttle.yieldsToVacuum
     let window = section.windowOrSection("window")
     throttle.window = window?.hours
     throttle.outsideWindow = window?.otherwise ?? throttle.outsideWindow

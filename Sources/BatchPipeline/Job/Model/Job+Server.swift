@@ -161,14 +161,17 @@ extension Job {
           )
         ]
       }
-      guard database.lease != DatabaseOptions.defaultLease else { return [] }
-      return [
-        JobProblem(
-          JobPath("database", "lease"),
-          "only processes that share a run on PostgreSQL have leases",
-          remedy: "remove it"
-        )
+      let options: [(path: JobPath, isSet: Bool, reason: String)] = [
+        (
+          JobPath("database", "lease"), database.lease != DatabaseOptions.defaultLease,
+          "only processes that share a run on PostgreSQL have leases"
+        ),
+        (
+          JobPath("throttle", "vacuum"), throttle.yieldsToVacuum,
+          "only a run on PostgreSQL can wait for a vacuum"
+        ),
       ]
+      return options.filter(\.isSet).map { JobProblem($0.path, $0.reason, remedy: "remove it") }
     }
     return addressProblems(server) + sqliteOptions() + unsupported()
   }
