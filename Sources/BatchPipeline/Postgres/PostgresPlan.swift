@@ -20,6 +20,8 @@ package struct PostgresPlan: Sendable {
   package let recheck: PostgresChange.Condition
   /// What the run does with the rows.
   package let work: Work
+  /// What a run of it depends on of the schema.
+  package let expected: ExpectedTables
   /// Notes for whoever runs the job.
   package let notes: [String]
 
@@ -48,6 +50,7 @@ package struct PostgresPlan: Sendable {
   ///   - parameters: The values of its parameters.
   ///   - handlers: The handlers that the `handler` of a transform may name.
   ///   - createsArchive: Whether a run is to begin, which may create the archive that the job names.
+  ///   - recorded: The schema that a run began with; empty for a run that begins now.
   ///   - session: A session of the job's database.
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid expression, or a
   ///   missing right of the role.
@@ -56,13 +59,18 @@ package struct PostgresPlan: Sendable {
     parameters: ParameterValues,
     handlers: [String: TransformHandler] = [:],
     creatingArchive createsArchive: Bool = false,
+    expecting recorded: [String] = [],
     in session: PostgresSession
   ) throws(BatchError) {
     self.job = job
     self.parameters = parameters
     session.hide(parameters.secretTexts)
     address = session.address
-    database = try PostgresDatabase(of: session)
+    let database = try PostgresDatabase(of: session)
+    self.database = database
+    // First, since a change of the schema explains whatever else is wrong.
+    let begun = ExpectedTables(recorded: recorded)
+    try (begun?.isOf(database) == false ? begun?.anywhere : begun)?.verify(in: session)
     let path = try SearchPath(of: session)
     let values = PostgresParameters(parameters.postgresValues(declared: job.parameters))
     let entity = job.source.entity
@@ -105,10 +113,13 @@ package struct PostgresPlan: Sendable {
       job.source.recheck.applies(to: condition) ? condition : nil,
       isRequired: job.source.recheck == .fail
     )
+    var work: Work
     switch job.action {
     case .transform(let transform):
       work = try Self.transform(transform, of: job, query, recheck, parameters, handlers)
-    case .export(let export): work = try Self.export(export, of: job, query, recheck)
+    case .export(var export):
+      export.columns = export.columns ?? begun?.attributes
+      work = try Self.export(export, of: job, query, recheck)
     case .update, .delete, .contexts, .undo:
       let recheck = recheck
       func change(_ action: PostgresChange.Action) -> PostgresChange {
@@ -129,9 +140,8 @@ package struct PostgresPlan: Sendable {
         work = .change(change(try Self.action(of: job, table, key, compiler, in: session)))
       }
     }
-    let work = work
     let checked = try Self.located(at: job.place(of: .entity)) {
-      () throws(BatchError) -> [String] in
+      [work] () throws(BatchError) -> [String] in
       switch work {
       case .change(let change), .archiving(let change, _): return try change.check(in: session)
       case .transform(let transform, _, _, _): return try transform.check(in: session)
@@ -140,11 +150,32 @@ package struct PostgresPlan: Sendable {
         return []
       }
     }
+    if let begun, begun.isOf(database) {
+      expected = begun
+    } else {
+      expected = try work.expectedTables(in: database, session)
+    }
+    self.work = work.expecting(expected)
     // A job that only reads holds nobody up.
     notes =
-      try checked
+      try checked + Self.notes(on: table, of: job, since: begun)
       + (job.action.writes
         ? ServerHealth.notes(for: session) + Self.foreignNotes(for: session) : [])
+  }
+
+  /// Says which columns an export of all columns leaves out, since the run began without them.
+  private static func notes(
+    on table: PostgresTable,
+    of job: Job,
+    since begun: ExpectedTables?
+  ) -> [String] {
+    guard case .export(let export) = job.action, export.columns == nil, let begun else { return [] }
+    let new = table.columns.map(\.name).filter { !begun.attributes.contains($0) }
+    if new.isEmpty { return [] }
+    return [
+      "\(table.title.quotedForMessage) has got \(new.joined(separator: ", ")) since the run began; what it exports has"
+        + " the columns of the beginning. A new run exports all of them"
+    ]
   }
 
   private static func action(
@@ -276,17 +307,26 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// The table's columns as a run remembers them, to notice changes.
-  var shape: [String] {
-    var shape = table.columns.map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
-    // Another role may not see the selected rows.
-    if table.enablesRowSecurity {
-      shape.append(Self.rowSecurity + (table.hasRowSecurity ? database.role : "none"))
+  /// Refuses the record of a run that an earlier version began, or one of rows that another role has selected.
+  func refuse(unlessExpecting recorded: [String], at place: String) throws(BatchError) {
+    guard let begun = ExpectedTables(recorded: recorded) else {
+      throw BatchError(
+        .otherRun,
+        "the run was begun by an earlier version of batch",
+        at: place,
+        remedy: "finish it with that version, or run with --fresh to set it aside"
+      )
     }
-    return shape
+    guard begun.reader != ExpectedTables.reader(of: table, in: database) else { return }
+    throw BatchError(
+      .otherRun,
+      "row security is on for \(table.title.quotedForMessage), and the run's rows were selected as "
+        + (begun.reader.map { "the role \($0.quotedForMessage)" }
+          ?? "a role from which it hides none"),
+      at: place,
+      remedy: "go on as that role, or run with --fresh to set the run aside"
+    )
   }
-
-  private static let rowSecurity = "row security: "
 
   /// The folder of an export to parts; nil for any other work.
   var exportFolder: ExportFolder? {
@@ -329,21 +369,6 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// How the table has changed since a run remembered it; nil if it has not.
-  func change(since was: [String]) -> String? {
-    var now = shape
-    // Earlier versions did not record it.
-    if !was.contains(where: { $0.hasPrefix(Self.rowSecurity) }) {
-      now.removeAll { $0.hasPrefix(Self.rowSecurity) }
-    }
-    guard was != now else { return nil }
-    let gone = was.filter { !now.contains($0) }.map { "- \($0)" }
-    let new = now.filter { !was.contains($0) }.map { "+ \($0)" }
-    let list = (gone + new).joined(separator: ", ")
-    return "\(table.title.quotedForMessage) has changed since the run began: "
-      + (list.isEmpty ? "its columns have another order" : list)
-  }
-
   /// The identity of the table, independent of its name and columns.
   var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
 
@@ -355,6 +380,38 @@ package struct PostgresPlan: Sendable {
       store: "",
       identifiersHash: identifiers?.contentHash
     )
+  }
+}
+
+extension PostgresPlan.Work {
+  /// What a run of it depends on of the schema as it is now.
+  fileprivate func expectedTables(
+    in database: PostgresDatabase,
+    _ session: PostgresSession
+  ) throws(BatchError) -> ExpectedTables {
+    switch self {
+    case .change(let change): try change.expectedTables(in: database, session)
+    case .archiving(let change, _):
+      try change.expectedTables(keepingCopies: true, in: database, session)
+    case .transform(let transform, _, _, _): try transform.expectedTables(in: database, session)
+    case .export(let export, _): try export.expectedTables(in: database, session)
+    }
+  }
+
+  /// The work with a schema without which it does nothing.
+  fileprivate func expecting(_ expected: ExpectedTables) -> Self {
+    switch self {
+    case .change(var change):
+      change.expected = expected
+      return .change(change)
+    case .archiving: return self
+    case .transform(var transform, let action, let handler, let children):
+      transform.expected = expected
+      return .transform(transform, action, handler, children)
+    case .export(var export, let action):
+      export.expected = expected
+      return .export(export, action)
+    }
   }
 }
 

@@ -117,7 +117,7 @@ extension SharedRun {
     )
   }
 
-  /// Refuses to take part with a changed job, changed parameters, or a changed table.
+  /// Refuses to take part with a changed job, changed parameters, or as a role that sees other rows.
   func refuse(unless plan: PostgresPlan) throws(BatchError) {
     let then = JobFingerprint(text: fingerprint)
     let differences = plan.fingerprint.differences(from: then)
@@ -126,13 +126,7 @@ extension SharedRun {
         "the job has changed since the run began: \(differences.joined(separator: ", "))"
       )
     }
-    let metadata = try described()
-    // In a database restored from a dump elsewhere, the same tables have other OIDs.
-    let place = "\(plan.database.derivedIdentity)/"
-    if let table = metadata.table, table.hasPrefix(place), table != plan.tableIdentity {
-      throw plan.table.isAnother.located(at: "run \(run)")
-    }
-    if let change = plan.change(since: metadata.schema) { throw refusal(change) }
+    try plan.refuse(unlessExpecting: described().schema, at: "run \(run)")
   }
 }
 #endif

@@ -206,6 +206,7 @@ extension BatchRun {
         parameters: parameters,
         handlers: handlers,
         creatingArchive: createsArchive,
+        expecting: run.schema,
         in: session
       )
     }
@@ -335,8 +336,8 @@ extension BatchRun {
       } else {
         list = try await fetch.run(store: plan.database.derivedIdentity)
       }
-      let description = try description(of: identity, plan)
       let run = identity.run
+      let metadata = metadata(of: identity, plan)
       // Whoever cannot start its programs is refused before there is a run.
       try plan.start(run: run, atMost: workerCount, hasRows: list.count > 0)
       let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
@@ -345,7 +346,14 @@ extension BatchRun {
           throw BatchError(error, server: place)
         }
         for other in unfinished { try tables.setAside(other.run, in: session) }
-        try plan.newArchive?.create(in: session)
+        // The rows were selected under the same schema.
+        try plan.expected.verify(in: session)
+        var expected = plan.expected
+        if let archive = plan.newArchive {
+          try archive.create(in: session)
+          try expected.add(archive: archive.name, in: session)
+        }
+        let description = try SharedRun.Description(metadata, expecting: expected)
         try tables.begin(run, description, over: list, in: session)
         try session.commit()
         return try tables.runs(ofJob: name, in: session).first { $0.run == run }
@@ -362,16 +370,13 @@ extension BatchRun {
     }
   }
 
-  private func description(
-    of identity: RunIdentity,
-    _ plan: PostgresPlan
-  ) throws(BatchError) -> SharedRun.Description {
+  private func metadata(of identity: RunIdentity, _ plan: PostgresPlan) -> RunMetadata {
     var metadata = RunMetadata(
       run: identity.run,
       job: job.name,
       startedAt: identity.startedAt,
       fingerprint: plan.fingerprint.text,
-      schema: plan.shape,
+      schema: [],
       ledger: .store
     )
     metadata.table = plan.tableIdentity
@@ -379,12 +384,7 @@ extension BatchRun {
     metadata.runID = options.runID
     metadata.invocation = job.invocation(commandLine: options.commandLine)
     metadata.parameters = plan.parameters.recorded
-    return SharedRun.Description(
-      job: job.name,
-      runID: options.runID,
-      fingerprint: metadata.fingerprint,
-      metadata: try Checkpoint.encode(metadata)
-    )
+    return metadata
   }
 
   // MARK: Taking part
@@ -502,6 +502,23 @@ extension BatchRun {
     }
     await connection.close()
     return summary
+  }
+}
+
+extension SharedRun.Description {
+  /// The description of a run that depends on a schema.
+  fileprivate init(
+    _ metadata: RunMetadata,
+    expecting expected: ExpectedTables
+  ) throws(BatchError) {
+    var metadata = metadata
+    metadata.schema = expected.recorded
+    self.init(
+      job: metadata.job,
+      runID: metadata.runID,
+      fingerprint: metadata.fingerprint,
+      metadata: try Checkpoint.encode(metadata)
+    )
   }
 }
 

@@ -16,7 +16,12 @@ struct JobWork: RunWork {
     let parameters = try parameters(of: run)
     #if PostgreSQL
     if job.database.server != nil {
-      return try await PostgresExportPlan(job, parameters: parameters, for: asker)
+      return try await PostgresExportPlan(
+        job,
+        parameters: parameters,
+        expecting: run.schema,
+        for: asker
+      )
     }
     #endif
     let plan: JobPlan
@@ -54,7 +59,12 @@ struct JobWork: RunWork {
     else { return nil }
     #if PostgreSQL
     if job.database.server != nil {
-      return try await PostgresExportPlan(job, parameters: parameters, for: nil)
+      return try await PostgresExportPlan(
+        job,
+        parameters: parameters,
+        expecting: run.schema,
+        for: nil
+      )
     }
     #endif
     return try await JobPlan(

@@ -21,9 +21,14 @@ struct PostgresExportPlan: RunPlan {
   var spareWorkers: Int { 0 }
 
   /// Resolves a job against its server, for a run if that is to begin or go on.
-  init(_ job: Job, parameters: ParameterValues, for run: BatchRun?) async throws(BatchError) {
+  init(
+    _ job: Job,
+    parameters: ParameterValues,
+    expecting schema: [String],
+    for run: BatchRun?
+  ) async throws(BatchError) {
     let plan = try await job.inSession(before: run) { session throws(BatchError) in
-      try PostgresPlan(job, parameters: parameters, in: session)
+      try PostgresPlan(job, parameters: parameters, expecting: schema, in: session)
     }
     guard case .export(let export, let action) = plan.work else {
       preconditionFailure("an export that is none")
@@ -74,7 +79,7 @@ struct PostgresExportPlan: RunPlan {
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = plan.fingerprint.text
-    metadata.schema = plan.shape
+    metadata.schema = plan.expected.recorded
     metadata.parameters = plan.parameters.recorded
   }
 
@@ -86,9 +91,7 @@ struct PostgresExportPlan: RunPlan {
         "the checkpoint belongs to database \(store), this is database \(identity.uuid)"
       )
     }
-    if let change = plan.change(since: checkpoint.metadata.schema) {
-      throw checkpoint.refusal(change)
-    }
+    try plan.refuse(unlessExpecting: checkpoint.metadata.schema, at: checkpoint.path.string)
   }
 
   func makeLane() -> WriterLane? { nil }

@@ -42,6 +42,8 @@ struct RunIdentity: Sendable {
   /// What it depends on of the schema, as it was when it began; nil for a run that begins now, and
   /// for one that rows of several entities may concern.
   let expected: ExpectedSchema?
+  /// The same as it was recorded, for any database.
+  let schema: [String]
 
   /// A run that begins now.
   init() {
@@ -49,7 +51,7 @@ struct RunIdentity: Sendable {
     let now = Date.now.timeIntervalSince1970
     startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
-    expected = nil
+    (expected, schema) = (nil, [])
   }
 
   /// A run that begins at a time of another clock.
@@ -57,7 +59,7 @@ struct RunIdentity: Sendable {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
     startedMicroseconds = nil
-    expected = nil
+    (expected, schema) = (nil, [])
   }
 
   /// A time after its start, as an ISO 8601 timestamp in UTC.
@@ -72,6 +74,7 @@ struct RunIdentity: Sendable {
     startedAt = metadata.startedAt
     startedMicroseconds = metadata.startedMicroseconds
     expected = ExpectedSchema(recorded: metadata.schema)
+    schema = metadata.schema
   }
 }
 

@@ -30,11 +30,13 @@ package protocol ChunkChange: Sendable {
   /// The search path for names in its expressions.
   var path: SearchPath { get }
 
-  /// The tables that the change writes to; first that whose rows it changes.
-  var writtenTables: [PostgresTable] { get }
+  /// The schema without which it changes nothing; nil before there is a run.
+  var expected: ExpectedTables? { get }
 
-  /// Whether copies of the rows' columns are kept and the rows deleted.
-  var keepsCopies: Bool { get }
+  /// Verifies the schema, inside the caller's transaction or outside any.
+  ///
+  /// - Throws: `BatchError` of code `otherRun` if it has changed in a way that concerns the change.
+  func verifySchema(in session: PostgresSession) throws(BatchError)
 
   /// The single statement that changes the rows and returns their number; nil if one statement cannot do it.
   func countingStatement(for rows: Rows) throws(BatchError) -> PostgresStatement?
@@ -85,55 +87,8 @@ extension BatchError {
 }
 
 extension ChunkChange {
-  package var keepsCopies: Bool { false }
-
-  /// The statement that asks which tables now have the names of the written tables, for the version of the columns of the
-  /// first, and how long the transaction has taken.
-  ///
-  /// It follows the statements that write: these have locked the tables, so nobody can change them before the
-  /// transaction ends.
-  var identities: PostgresStatement {
-    let tables = writtenTables
-    let names = tables.indices.map { "pg_catalog.to_regclass($\($0 + 1))::pg_catalog.oid" }
-    return PostgresStatement(
-      sql:
-        "SELECT \(names.joined(separator: ", ")), (\(PostgresColumn.version(ofTable: tables.count + 1))),"
-        + " pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - pg_catalog.now())",
-      values: tables.map { .text($0.sql) } + [.literal(String(tables[0].oid))]
-    )
-  }
-
-  /// How long the transaction had taken, by the answer to ``identities``.
-  func duration(by answer: PostgresResult) -> Duration {
-    .seconds(answer.text(0, writtenTables.count + 1).flatMap(Double.init) ?? 0)
-  }
-
-  /// Refuses to write to other tables that have since been given the names, and to a table whose columns have changed in
-  /// a way that matters.
-  ///
-  /// - Parameters:
-  ///   - answer: The answer to ``identities``.
-  ///   - session: The session, in the transaction of the answer.
-  /// - Throws: `BatchError` of code `otherRun`.
-  func requireSameTables(
-    by answer: PostgresResult,
-    in session: PostgresSession
-  ) throws(BatchError) {
-    let tables = writtenTables
-    for (column, table) in tables.enumerated() where answer.integer(0, column) != table.oid {
-      throw table.isAnother
-    }
-    let version = "\(tables[0].oid) \(answer.text(0, tables.count) ?? "")"
-    guard version != session.columnsVersion else { return }
-    let changes = try session.execute(
-      PostgresColumn.changes,
-      .literal(String(tables[0].oid)),
-      .array(PostgresArray(tables[0].columns.map(\.number))),
-      .array(PostgresArray(tables[0].columns.map(\.catalogEntry)))
-    )
-    if changes.integer(0, 0) != 0 { throw tables[0].hasOtherColumns }
-    if keepsCopies, changes.integer(0, 1) != 0 { throw tables[0].hasNewColumns }
-    session.columnsVersion = version
+  package func verifySchema(in session: PostgresSession) throws(BatchError) {
+    try expected?.verify(in: session)
   }
 
   /// Changes the rows of a chunk, inside the caller's transaction.
@@ -202,34 +157,6 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
-  /// The error about a table other than the one that a run began with.
-  package var isAnother: BatchError {
-    BatchError(
-      .otherRun,
-      "\(title.quotedForMessage) is not the table that the run began with:"
-        + " it was dropped and recreated, or renamed and another has its name",
-      advice: "bring the table back, or \(.beginAnew)"
-    ).about(.entity(name))
-  }
-
-  /// The error about columns that somebody has renamed or given other types during a run.
-  fileprivate var hasOtherColumns: BatchError {
-    BatchError(
-      .otherRun,
-      "columns of \(title.quotedForMessage) were renamed or got other types since the run began",
-      advice: "undo that, or \(.beginAnew)"
-    ).about(.entity(name))
-  }
-
-  /// The error about columns that somebody has added during a run, of whose values it would keep no copy.
-  fileprivate var hasNewColumns: BatchError {
-    BatchError(
-      .otherRun,
-      "\(title.quotedForMessage) has got columns since the run began, whose values would be deleted and not archived",
-      advice: "add them to the archive, and \(.beginAnew)"
-    ).about(.entity(name))
-  }
-
   /// Whether an error is about the values of a row.
   ///
   /// The role's rights were checked before the first chunk, so a later denial comes from a row security policy.
@@ -249,12 +176,10 @@ extension PostgresTable {
 }
 
 extension PostgresChange: ChunkChange {
-  package var writtenTables: [PostgresTable] {
-    if case .delete(let archive?) = action { [table, archive.table] } else { [table] }
-  }
-
-  package var keepsCopies: Bool {
-    if case .delete(.some) = action { true } else { false }
+  package func verifySchema(in session: PostgresSession) throws(BatchError) {
+    try expected?.verify(in: session)
+    guard expected != nil, case .delete(let archive?) = action else { return }
+    try table.requireWholeArchive(archive.table, in: session)
   }
 
   package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {

@@ -58,6 +58,8 @@ package struct PostgresChange: Sendable {
   package let path: SearchPath
   /// Whether each row has a statement of its own, in the order of the list.
   package let isOneByOne: Bool
+  /// The schema without which it changes nothing; nil before there is a run.
+  package var expected: ExpectedTables?
 
   package init(
     of table: PostgresTable,
@@ -85,6 +87,42 @@ package struct PostgresChange: Sendable {
     isOneByOne =
       inOrder
       && (table.isAffectedByOrder(of: columns) || !expressions.allSatisfy(\.isAboutRow))
+  }
+
+  /// What a run of it depends on of the schema as it is now.
+  ///
+  /// - Parameters:
+  ///   - keepsCopies: Whether deleted rows go to an archive that does not exist yet.
+  ///   - database: The database.
+  ///   - session: The session, in no transaction.
+  /// - Returns: The tables and columns that it reads and writes.
+  /// - Throws: What ``ExpectedTables`` does.
+  package func expectedTables(
+    keepingCopies keepsCopies: Bool = false,
+    in database: PostgresDatabase,
+    _ session: PostgresSession
+  ) throws(BatchError) -> ExpectedTables {
+    var columns: [PostgresColumn]? = keepsCopies ? nil : []
+    var archive: (PostgresTable, [String])?
+    var expressions = [condition.predicate].compactMap(\.self)
+    switch action {
+    case .update(let assignments):
+      columns = assignments.map(\.column)
+      expressions += assignments.map(\.value)
+    case .delete(nil): break
+    case .delete(let kept?):
+      columns = nil
+      archive = (kept.table, kept.columns)
+    }
+    return try ExpectedTables(
+      of: table,
+      key: key,
+      using: columns,
+      archive: archive,
+      reading: expressions.map(\.reads),
+      in: database,
+      session
+    )
   }
 
   // MARK: Statements

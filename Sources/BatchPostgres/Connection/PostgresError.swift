@@ -66,6 +66,16 @@ extension BatchError.Code {
 }
 
 extension BatchError {
+  /// The error about a schema that a session has not verified.
+  static func otherSchema(at address: ServerAddress) -> BatchError {
+    BatchError(.otherRun, "the schema has changed", at: address.description)
+  }
+
+  /// Whether a change of the schema can be the cause.
+  var canComeOfSchema: Bool {
+    [.otherRun, .unstableKey].contains(code) || postgres != nil && code != .busy
+  }
+
   /// Whether a smaller amount may succeed: a time limit ended the statement.
   package var isAboutAmount: Bool { code == .statementCancelled }
 

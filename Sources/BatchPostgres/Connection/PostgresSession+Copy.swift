@@ -105,6 +105,8 @@ extension PostgresSession {
             isWanted = try body(unsafe Span(_unsafeBytes: UnsafeRawBufferPointer(piece)))
           }
         case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: throw error(result)
+        case PGRES_TUPLES_OK where result.name(ofColumn: 0) == Self.schemaVersionName:
+          if result.text(0, 0) != schemaVersion { throw .otherSchema(at: address) }
         default: if result.tag.hasPrefix("COPY ") { copied = result.affectedCount }
         }
       }

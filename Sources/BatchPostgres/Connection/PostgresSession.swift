@@ -38,8 +38,10 @@ package final class PostgresSession {
   private(set) var isClosed = false
   /// The transaction that begins with the next statement.
   var upcoming: TransactionOptions?
-  /// The table whose columns a chunk found unchanged, and their version then.
-  var columnsVersion: String?
+  /// The version of the schema that a run has verified.
+  var schemaVersion: String?
+  /// The column in which a statement answers with the version, without which those after it are not wanted.
+  static let schemaVersionName = "_batch_schema"
   /// Whether it has done a chunk of a run.
   var hasDoneChunk = false
 

@@ -20,7 +20,7 @@ package struct PostgresExport: Sendable {
     case fields(CSVLineEncoder)
   }
 
-  private let reader: RowReader
+  private var reader: RowReader
   private let encoder: Encoder
   private let isRequired: Bool
   /// The bytes of a file before the first row.
@@ -64,11 +64,32 @@ package struct PostgresExport: Sendable {
     isRequired = condition.isRequired
   }
 
+  /// The schema without which it reads nothing; nil before there is a run.
+  package var expected: ExpectedTables? {
+    get { reader.expected }
+    set { reader.expected = newValue }
+  }
+
   /// The key that identifies the rows.
   var key: PostgresKey { reader.key }
 
   /// The names of the exported columns.
   package var columns: [String] { reader.columns.map(\.name) }
+
+  /// What a run of it depends on of the schema as it is now.
+  package func expectedTables(
+    in database: PostgresDatabase,
+    _ session: PostgresSession
+  ) throws(BatchError) -> ExpectedTables {
+    try ExpectedTables(
+      of: reader.table,
+      key: key,
+      using: reader.columns,
+      reading: [reader.condition].compactMap(\.?.reads),
+      in: database,
+      session
+    )
+  }
 
   /// The statement of a chunk, for display.
   package func statementText() throws(BatchError) -> String {

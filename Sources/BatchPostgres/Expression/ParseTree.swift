@@ -16,14 +16,17 @@ struct ParseTree: Equatable {
   private(set) var madeTypes: Set<Int64> = []
   /// Those whose greatest or least value is computed.
   private(set) var rankedTypes: Set<Int64> = []
-  /// The tables, by their OIDs in `pg_class`.
-  private(set) var relations: Set<Int64> = []
+  /// The columns that are read of each table, by its OID in `pg_class` and their numbers; 0 for the whole row.
+  private(set) var reads: [Int64: Set<Int64>] = [:]
+  /// The tables.
+  var relations: Set<Int64> { Set(reads.keys) }
   /// What each query does, the outermost first: numbers of the server's `CmdType`.
   private(set) var commands: [Int64] = []
 
   /// Parses a tree.
   init(_ text: String) {
     var field: Field?
+    var relation: Int64 = 0
     // `:opnos (o 97 98)`: a list belongs to the field before it.
     var isInList = false
     for word in Words(text) {
@@ -37,13 +40,16 @@ struct ParseTree: Equatable {
         isInList = false
         field = nil
       default:
-        if let number = Int64(String(decoding: word, as: UTF8.self)) { note(number, field) }
+        if let number = Int64(String(decoding: word, as: UTF8.self)) {
+          if field == .relation { relation = number }
+          note(number, field, relation)
+        }
         if !isInList { field = nil }
       }
     }
   }
 
-  private mutating func note(_ number: Int64, _ field: Field?) {
+  private mutating func note(_ number: Int64, _ field: Field?, _ relation: Int64) {
     switch field {
     case .function where number != 0: functions.insert(number)
     case .operator where number != 0: operators.insert(number)
@@ -51,18 +57,21 @@ struct ParseTree: Equatable {
       types.insert(number)
       if use != .read { madeTypes.insert(number) }
       if use == .ranked { rankedTypes.insert(number) }
-    case .relation where number != 0: relations.insert(number)
+    case .relation where number != 0: reads[number] = reads[number] ?? []
+    // A set of numbers that are greater by seven, since the system columns have negative ones.
+    case .columns where number >= 7: reads[relation, default: []].insert(number - 7)
     case .command: commands.append(number)
     default: break
     }
   }
 
   /// What the number in a field refers to.
-  private enum Field {
+  private enum Field: Equatable {
     case function
     case `operator`
     case type(Use)
     case relation
+    case columns
     case command
 
     /// How values of a type are used.
@@ -80,6 +89,7 @@ struct ParseTree: Equatable {
         self = .function
       case "opno", "opnos", "eqop", "sortop", "aggsortop": self = .operator
       case "relid": self = .relation
+      case "selectedCols": self = .columns
       case "commandType": self = .command
       // `consttype`, `resulttype`, `array_typeid`, `row_typeid`, `funccoltypes`, ….
       case "vartype", "refcontainertype", "refelemtype", "refrestype": self = .type(.read)

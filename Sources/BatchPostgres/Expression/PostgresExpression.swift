@@ -37,6 +37,8 @@ package struct CheckedExpression: Sendable {
   /// Whether the result depends only on the row, the parameters and the time: it reads no other rows, and calls
   /// nothing whose result varies.
   package var isAboutRow = true
+  /// The columns that it reads, by the OIDs of their tables; 0 stands for a whole row.
+  package var reads: [Int64: Set<Int64>] = [:]
 
   /// The names of the parameters that it uses.
   package var parameters: Set<String> {

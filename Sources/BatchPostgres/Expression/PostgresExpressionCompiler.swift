@@ -40,7 +40,7 @@ package struct PostgresExpressionCompiler {
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   package func condition(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
     var checked = try read(expression)
-    checked.isAboutRow = try check(checked) { sql, name in
+    (checked.isAboutRow, checked.reads) = try check(checked) { sql, name in
       "SELECT 1 AS \(name) FROM \(table.sql) WHERE \(sql)"
     }
     return checked
@@ -56,7 +56,7 @@ package struct PostgresExpressionCompiler {
   ) throws(BatchError) -> CheckedExpression {
     var checked = try read(expression)
     let target = PostgresName.quoted(try table.requireColumn(named: column).name)
-    checked.isAboutRow = try check(checked) { sql, name in
+    (checked.isAboutRow, checked.reads) = try check(checked) { sql, name in
       "UPDATE \(table.sql) SET \(target) = \(sql) WHERE false RETURNING 1 AS \(name)"
     }
     return checked
@@ -89,16 +89,16 @@ package struct PostgresExpressionCompiler {
 
   // MARK: The statement
 
-  /// - Returns: Whether the expression depends on the row alone.
+  /// - Returns: Whether the expression depends on the row alone, and the columns that it reads.
   private func check(
     _ checked: CheckedExpression,
     in statement: (_ sql: String, _ guardName: String) -> String
-  ) throws(BatchError) -> Bool {
+  ) throws(BatchError) -> (isAboutRow: Bool, reads: [Int64: Set<Int64>]) {
     let expression = checked.expression
     let blank = try tree(of: checked.sqlWithoutLiterals(parameters), in: statement, expression)
     let isAboutRow = try check(blank, expression)
     let tree = try tree(of: checked.sql(parameters, .place), in: statement, expression)
-    return try tree == blank ? isAboutRow : check(tree, expression)
+    return (try tree == blank ? isAboutRow : check(tree, expression), tree.reads)
   }
 
   /// - Returns: Whether the expression depends on the row alone.

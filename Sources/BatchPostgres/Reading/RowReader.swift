@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchEngine
 import BatchIdentifiers
 
 /// Reads columns of the rows of chunks, in key order, by a COPY; holds at most one row.
@@ -45,6 +46,8 @@ struct RowReader: Sendable {
   /// Whether to read what shows that a row has changed.
   let hasVersions: Bool
   var format = Format.binary
+  /// The schema without which it reads nothing; nil before there is a run.
+  var expected: ExpectedTables?
 
   /// The version of a row in SQL.
   ///
@@ -118,23 +121,23 @@ struct RowReader: Sendable {
     // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, hasVersions, count) = (condition != nil, hasVersions, keys.count)
     var isAmbiguous = false
-    try session.copyRows(
-      script(for: keys, mode, within: limit),
-      columns: 1 + (hasCondition ? 1 : 0) + (hasVersions ? 1 : 0) + columns.count
-    ) { bytes throws(BatchError) in
-      var fields = BinaryFields()
-      let number = try Self.integer(fields.next(in: bytes), bytes) - 1
-      guard number > last, number < count else {
-        isAmbiguous = true
-        return false
+    let width = 1 + (hasCondition ? 1 : 0) + (hasVersions ? 1 : 0) + columns.count
+    try copy(keys, mode, within: limit, in: session) { script throws(BatchError) in
+      try session.copyRows(script, columns: width) { bytes throws(BatchError) in
+        var fields = BinaryFields()
+        let number = try Self.integer(fields.next(in: bytes), bytes) - 1
+        guard number > last, number < count else {
+          isAmbiguous = true
+          return false
+        }
+        last = Int(number)
+        var isMatching = true
+        if hasCondition { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
+        var version: Int64 = 0
+        if hasVersions { version = try Self.integer(fields.next(in: bytes), bytes) }
+        var row = Row(number: last, isMatching: isMatching, version: version, fields: fields)
+        return try body(&row, bytes)
       }
-      last = Int(number)
-      var isMatching = true
-      if hasCondition { isMatching = fields.next(in: bytes).map { bytes[$0.lowerBound] } == 1 }
-      var version: Int64 = 0
-      if hasVersions { version = try Self.integer(fields.next(in: bytes), bytes) }
-      var row = Row(number: last, isMatching: isMatching, version: version, fields: fields)
-      return try body(&row, bytes)
     }
     if isAmbiguous { throw table.ambiguous(key) }
   }
@@ -159,25 +162,54 @@ struct RowReader: Sendable {
     // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, count) = (condition != nil, keys.count)
     var isAmbiguous = false
-    try session.copyLines(script(for: keys, .alone, within: limit)) { line throws(BatchError) in
-      var number = 0
-      var start = 0
-      while start < line.count, case let digit = line[start] &- UInt8(ascii: "0"), digit < 10 {
-        number = number &* 10 &+ Int(digit)
+    try copy(keys, .alone, within: limit, in: session) { script throws(BatchError) in
+      try session.copyLines(script) { line throws(BatchError) in
+        var number = 0
+        var start = 0
+        while start < line.count, case let digit = line[start] &- UInt8(ascii: "0"), digit < 10 {
+          number = number &* 10 &+ Int(digit)
+          start += 1
+        }
+        guard number > last, number <= count else {
+          isAmbiguous = true
+          return false
+        }
+        last = number
         start += 1
+        guard hasCondition else { return try body(number - 1, true, line, start) }
+        // `t`, `f` and a comma.
+        guard start < line.count else { throw .damagedLine }
+        return try body(number - 1, line[start] == UInt8(ascii: "t"), line, start + 2)
       }
-      guard number > last, number <= count else {
-        isAmbiguous = true
-        return false
-      }
-      last = number
-      start += 1
-      guard hasCondition else { return try body(number - 1, true, line, start) }
-      // `t`, `f` and a comma.
-      guard start < line.count else { throw .damagedLine }
-      return try body(number - 1, line[start] == UInt8(ascii: "t"), line, start + 2)
     }
     if isAmbiguous { throw table.ambiguous(key) }
+  }
+
+  /// Calls `body` with the statements that copy the rows, again if the schema has changed in ways that do not matter.
+  ///
+  /// - Throws: `BatchError` of code `otherRun` if they do.
+  private func copy(
+    _ keys: RowKeys,
+    _ mode: Mode,
+    within limit: Duration?,
+    in session: PostgresSession,
+    _ body: (_ script: String) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    let script = try script(for: keys, mode, within: limit)
+    if let expected, mode == .alone, session.schemaVersion == nil {
+      try expected.verify(in: session)
+    }
+    while true {
+      do {
+        return try body(script)
+      } catch {
+        guard let expected, mode == .alone, error.canComeOfSchema, !session.isLost else {
+          throw error
+        }
+        try expected.verify(in: session)
+        guard error.code == .otherRun else { throw error }
+      }
+    }
   }
 
   /// The statements that copy the rows.
@@ -192,7 +224,7 @@ struct RowReader: Sendable {
     if mode == .alone {
       var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
       options.statementTimeout = limit
-      script = [options.script] + script + ["COMMIT"]
+      script = [options.script, expected?.check ?? ""] + script + ["COMMIT"]
     }
     return script.filter { !$0.isEmpty }.joined(separator: "; ")
   }

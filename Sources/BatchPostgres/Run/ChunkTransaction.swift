@@ -61,6 +61,22 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     by method: inout WritingMethod,
     in session: PostgresSession
   ) throws(BatchError) -> Commit {
+    do {
+      return try write(rows, at: positions, under: lease, by: &method, in: session)
+    } catch {
+      // A statement that somebody's change of the schema made fail is not the cause of the failure.
+      if error.canComeOfSchema, !session.isLost { try change.verifySchema(in: session) }
+      throw error
+    }
+  }
+
+  private func write(
+    _ rows: Change.Rows,
+    at positions: Range<Int>,
+    under lease: SpanLease,
+    by method: inout WritingMethod,
+    in session: PostgresSession
+  ) throws(BatchError) -> Commit {
     if method == .counting {
       do {
         if let statement = try change.countingStatement(for: rows),
@@ -132,13 +148,20 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     return commit
   }
 
-  /// The checks that follow the entry of a chunk and the change of its rows: that the tables are the same and, with the
+  /// The checks that follow the entry of a chunk and the change of its rows: that the schema is the same and, with the
   /// first chunk of a session, which may already be done, that the ledger is whole.
+  ///
+  /// They follow the statements that write: these have locked the tables, so nobody can change them before the
+  /// transaction ends.
   private func checks(
     under lease: SpanLease,
     in session: PostgresSession
   ) -> [PostgresStatement] {
-    [change.identities] + (session.hasDoneChunk ? [] : [fence.counts(under: lease)])
+    let schema = PostgresStatement(
+      sql: "SELECT \(change.expected?.version ?? "NULL"),"
+        + " pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - pg_catalog.now())"
+    )
+    return [schema] + (session.hasDoneChunk ? [] : [fence.counts(under: lease)])
   }
 
   /// Checks the answers to ``checks(under:in:)``.
@@ -149,12 +172,12 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     under lease: SpanLease,
     in session: PostgresSession
   ) throws(BatchError) -> Duration {
-    guard let identities = answers.first else {
+    guard let schema = answers.first else {
       preconditionFailure("a statement without an answer")
     }
-    try change.requireSameTables(by: identities, in: session)
+    if schema.text(0, 0) != session.schemaVersion { try change.verifySchema(in: session) }
     if let counts = answers.dropFirst().first { try fence.requireCounted(lease, by: counts) }
-    return change.duration(by: identities)
+    return .seconds(schema.text(0, 1).flatMap(Double.init) ?? 0)
   }
 
   /// Processes a chunk in parts.

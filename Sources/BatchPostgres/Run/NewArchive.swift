@@ -7,7 +7,7 @@ package import BatchIdentifiers
 /// nothing that could refuse an old row: no other unique constraint, no foreign key, no check, no default. A column
 /// that the server computes becomes an ordinary column, which keeps the old value.
 package struct NewArchive: Sendable {
-  private let name: String
+  package let name: String
   private let definition: String
 
   /// The archive to create, or nil if the table exists; inside the caller's transaction.

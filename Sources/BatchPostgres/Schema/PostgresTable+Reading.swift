@@ -146,27 +146,6 @@ extension PostgresTable {
 }
 
 extension PostgresColumn {
-  private static let catalogEntry =
-    "pg_catalog.concat_ws(' ', a.attnum, a.atttypid, a.atttypmod, a.attname)"
-
-  /// Asks for a number that changes whenever a column of a table does, given the parameter that holds the table's OID: a
-  /// third of the cost of ``changes``.
-  static func version(ofTable parameter: Int) -> String {
-    """
-    SELECT sum(a.xmin::pg_catalog.text::pg_catalog.int8) FROM pg_catalog.pg_attribute AS a
-    WHERE a.attrelid = $\(parameter) AND a.attnum > 0
-    """
-  }
-
-  /// Counts the columns of a table that are no longer as they were, and those that are new and stored.
-  ///
-  /// Its parameters are the table's OID, and the numbers and catalog entries of the columns.
-  static let changes = """
-    SELECT count(*) FILTER (WHERE a.attnum = ANY ($2) AND \(catalogEntry) <> ALL ($3)),
-      count(*) FILTER (WHERE a.attnum <> ALL ($2) AND a.attgenerated = '')
-    FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
-    """
-
   fileprivate static let sql = """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.oid, b.typtype, t.typtype = 'd',
       NOT (a.attnotnull OR t.typnotnull), a.attgenerated <> '', a.attidentity, a.atthasdef,
@@ -174,7 +153,7 @@ extension PostgresColumn {
         SELECT FROM pg_catalog.pg_database AS d
         WHERE d.datname = current_database() AND d.datcollate IN ('C', 'POSIX')
           AND coalesce(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c'),
-      has_column_privilege(a.attrelid, a.attnum, 'UPDATE'), a.attnum, \(catalogEntry)
+      has_column_privilege(a.attrelid, a.attnum, 'UPDATE')
     FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
       JOIN pg_catalog.pg_type AS b ON b.oid = (
         WITH RECURSIVE base (oid, kind, next) AS (
@@ -190,8 +169,6 @@ extension PostgresColumn {
     (0..<rows.count).map { row in
       PostgresColumn(
         name: rows.text(row, 0) ?? "",
-        number: rows.integer(row, 11) ?? 0,
-        catalogEntry: rows.text(row, 12) ?? "",
         type: rows.text(row, 1) ?? "",
         baseType: rows.integer(row, 2).flatMap { UInt32(exactly: $0) } ?? 0,
         baseKind: rows.text(row, 3) ?? "",

@@ -187,10 +187,6 @@ package struct PostgresColumn: Sendable, Hashable {
   }
 
   package let name: String
-  /// Its number in the table, which no other column ever gets.
-  let number: Int64
-  /// Its number, type and name as the catalog has them: another text once it was renamed or its type changed.
-  let catalogEntry: String
   /// The declared type: `numeric(10,2)`, `text[]`.
   package let type: String
   /// The OID in `pg_type` of the type beneath the domain; of the type itself if it is not a domain.

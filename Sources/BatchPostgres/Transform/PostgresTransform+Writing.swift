@@ -21,8 +21,6 @@ extension BatchError {
 }
 
 extension PostgresTransform: ChunkChange {
-  package var writtenTables: [PostgresTable] { [table] }
-
   package func countingStatement(
     for chunk: TransformedRows
   ) throws(BatchError) -> PostgresStatement? {
@@ -291,7 +289,7 @@ struct LockingTransform: ChunkChange {
   let compute: RowComputation
 
   var path: SearchPath { transform.path }
-  var writtenTables: [PostgresTable] { transform.writtenTables }
+  var expected: ExpectedTables? { transform.expected }
 
   func countingStatement(for chunk: TransformedRows) -> PostgresStatement? { nil }
 

@@ -19,6 +19,8 @@ package struct PostgresTransform: Sendable {
   package let path: SearchPath
   /// Whether each row has a statement of its own, in the order of the list.
   package let isOneByOne: Bool
+  /// The schema without which it reads and changes nothing; nil before there is a run.
+  package var expected: ExpectedTables?
 
   /// A transform of rows that a key identifies.
   ///
@@ -50,6 +52,21 @@ package struct PostgresTransform: Sendable {
     isOneByOne =
       inOrder
       && (table.isAffectedByOrder(of: writes) || condition.predicate?.isAboutRow == false)
+  }
+
+  /// What a run of it depends on of the schema as it is now.
+  package func expectedTables(
+    in database: PostgresDatabase,
+    _ session: PostgresSession
+  ) throws(BatchError) -> ExpectedTables {
+    try ExpectedTables(
+      of: table,
+      key: key,
+      using: reads + writes,
+      reading: [condition.predicate].compactMap(\.?.reads),
+      in: database,
+      session
+    )
   }
 
   /// Checks, before the first chunk, whether rows can be read and set at all; changes nothing.
@@ -97,7 +114,8 @@ package struct PostgresTransform: Sendable {
       condition: condition.predicate,
       parameters: parameters,
       path: path,
-      hasVersions: true
+      hasVersions: true,
+      expected: expected
     )
   }
 

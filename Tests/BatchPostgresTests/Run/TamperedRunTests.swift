@@ -132,7 +132,7 @@ import Testing
       a.method = method
       let error = #expect(throws: BatchError.self) { try a.commit(5..<10, under: lease) }
       #expect(error?.code == .otherRun, "\(String(describing: error))")
-      #expect(error?.message.contains("\"t\" is not the table") == true)
+      #expect(error?.message.contains("\"t\" is another table now") == true)
       #expect(try trial.counts() == ["0 x 20"])
       #expect(try trial.tables.done(ofRun: trial.run, in: a.session).count == 5)
     }
@@ -142,7 +142,9 @@ import Testing
     let trial = try await RunTrial(20, spansOf: 20, "CREATE TABLE gone (id bigint, n int)")
     let a = try trial.host()
     let lease = try a.lease().lease
-    let chunks = trial.transaction(try trial.trial.delete(archive: "gone"))
+    let chunks = trial.transaction(
+      try trial.trial.expecting(trial.trial.delete(archive: "gone"))
+    )
     func run(_ positions: Range<Int>) throws {
       var method = WritingMethod.counting
       let keys = try trial.trial.keys(positions)

@@ -132,6 +132,13 @@ struct ChangeTrial {
     )
   }
 
+  /// A change as a run makes it, which expects the schema as it is.
+  func expecting(_ change: PostgresChange) throws -> PostgresChange {
+    var change = change
+    change.expected = try change.expectedTables(in: PostgresDatabase(of: session), session)
+    return change
+  }
+
   /// A deletion, with an archive if one is named.
   func delete(archive: String? = nil, if condition: String? = nil) throws -> PostgresChange {
     let session = session

@@ -41,7 +41,7 @@ struct RunTrial {
   }
 
   /// What the run does to rows.
-  func change() throws -> PostgresChange { try trial.update(["n": "n + 1"]) }
+  func change() throws -> PostgresChange { try trial.expecting(trial.update(["n": "n + 1"])) }
 
   /// The transactions of chunks.
   func transaction(
