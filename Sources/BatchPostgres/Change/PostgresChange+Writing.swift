@@ -244,8 +244,12 @@ extension PostgresChange: ChunkChange {
   }
 
   /// Changes rows by a statement that returns their numbers.
+  ///
+  /// A row that it has not changed and that matches afterwards may have begun to match in between: such rows are locked,
+  /// and changed once more.
   private func listRows(
     _ keys: RowKeys,
+    again isLocked: Bool = false,
     in session: PostgresSession
   ) throws(BatchError) -> WrittenRows {
     var changed = RangeSet<Int>()
@@ -269,7 +273,18 @@ extension PostgresChange: ChunkChange {
     var missed = RangeSet(0..<keys.count)
     missed.subtract(changed)
     if missed.isEmpty { return written }
-    written.passedOver = try passedOver(missed, of: keys, in: session)
+    let (passedOver, matching) = try passedOver(missed, of: keys, in: session)
+    written.passedOver = passedOver
+    if isLocked {
+      if !matching.isEmpty, let reason = try kept(in: session) { throw reason }
+      for place in matching { written.passedOver.noLongerMatching.insert(place) }
+    } else if !matching.isEmpty {
+      let rows = keys.selecting(matching)
+      try lock(rows, in: session)
+      let others = try listRows(rows, again: true, in: session)
+      written.succeeded += others.succeeded
+      written.passedOver.formUnion(others.passedOver) { matching[$0] }
+    }
     let gone = written.passedOver.noLongerMatching.indexCount
     guard condition.isRequired, gone > 0 else { return written }
     throw .noLongerMatching(gone)
@@ -289,24 +304,24 @@ extension PostgresChange: ChunkChange {
   /// Finds out why rows were not changed: a row that still exists either already had its new values, if the job skips
   /// such rows, or did not satisfy `where`; the others have vanished.
   ///
-  /// - Throws: `BatchError` of code `accessDenied` if a row security policy hides a row from writing only, `constraint` if
-  ///   a trigger keeps a row as it is.
+  /// - Returns: This, and the numbers of the rows that match now.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: RowKeys,
     in session: PostgresSession
-  ) throws(BatchError) -> PassedOver {
+  ) throws(BatchError) -> (PassedOver, matching: [Int]) {
     let places = Array(missed.ranges.joined())
     let statement = try presenceStatement(for: keys.selecting(places))
     let result = try session.execute(statement.sql, statement.values)
     _ = try numbers(result)
     var passedOver = PassedOver()
+    var matching: [Int] = []
     for row in 0..<result.count {
       let place = places[Int(result.integer(row, 0) ?? 1) - 1]
       if result.isTrue(row, 1) {
         passedOver.unchanged.insert(place)
-      } else if result.isTrue(row, 2), let reason = try kept(in: session) {
-        throw reason
+      } else if result.isTrue(row, 2) {
+        matching.append(place)
       } else {
         passedOver.noLongerMatching.insert(place)
       }
@@ -314,10 +329,21 @@ extension PostgresChange: ChunkChange {
     passedOver.vanished = missed
     passedOver.vanished.subtract(passedOver.unchanged)
     passedOver.vanished.subtract(passedOver.noLongerMatching)
-    return passedOver
+    for place in matching { passedOver.vanished.remove(place, within: 0..<keys.count) }
+    return (passedOver, matching.sorted())
   }
 
-  /// Why a row that matches was not changed; nil if somebody else can have changed it in between.
+  /// Keeps others from changing rows until the end of the transaction, as far as the role may.
+  private func lock(_ keys: RowKeys, in session: PostgresSession) throws(BatchError) {
+    guard table.rights.updates, table.kind != .view else { return }
+    let (relation, join) = try keys.relation(in: table, after: 0)
+    try session.execute(
+      "SELECT FROM \(table.sql), \(relation.sql) WHERE \(join) FOR UPDATE OF \(PostgresName.quoted(table.name))",
+      relation.values
+    )
+  }
+
+  /// Why a locked row that matches was not changed, by a policy or a trigger; nil if nothing of them could.
   private func kept(in session: PostgresSession) throws(BatchError) -> BatchError? {
     if table.hasRowSecurity { return table.rowIsProtected }
     let command: PostgresTable.RowCommand = if case .delete = action { .delete } else { .update }
