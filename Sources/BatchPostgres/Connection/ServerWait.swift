@@ -55,14 +55,15 @@ package struct ServerWait: Sendable, Hashable {
         FROM (SELECT DISTINCT pid FROM pg_catalog.unnest(pg_catalog.pg_blocking_pids($1::int4)) AS u(pid)) AS b
           LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid = b.pid
         WHERE b.pid <> 0 ORDER BY s.query_start, b.pid LIMIT 3),
-      -- They have no process; their locks name the transaction after a slash.
+      -- They have no process, but a lock on their own number.
       prepared AS (
         SELECT DISTINCT x.gid FROM awaited AS a
           JOIN pg_catalog.pg_locks AS l ON l.granted AND l.pid IS NULL AND l.locktype = a.locktype
             AND l.database IS NOT DISTINCT FROM a.database AND l.relation IS NOT DISTINCT FROM a.relation
             AND l.transactionid IS NOT DISTINCT FROM a.transactionid
-          JOIN pg_catalog.pg_prepared_xacts AS x
-            ON x.transaction::text = pg_catalog.split_part(l.virtualtransaction, '/', 2)
+          JOIN pg_catalog.pg_locks AS o
+            ON o.pid IS NULL AND o.locktype = 'transactionid' AND o.virtualtransaction = l.virtualtransaction
+          JOIN pg_catalog.pg_prepared_xacts AS x ON x.transaction = o.transactionid
         WHERE 0 = ANY (pg_catalog.pg_blocking_pids($1::int4)) ORDER BY 1 LIMIT 3)
     SELECT
       (SELECT CASE WHEN locktype = 'advisory' THEN 'another process to begin a run of this job'
