@@ -40,7 +40,7 @@ struct RowEncoder: Sendable {
       for (index, name) in columns.enumerated() {
         if index > 0 { line.append(UInt8(ascii: ",")) }
         var name = name
-        name.withUTF8 { bytes in
+        _ = name.withUTF8 { bytes in
           unsafe CSVField.append(UnsafeRawBufferPointer(bytes), to: &line)
         }
       }
@@ -123,7 +123,10 @@ extension ValueBlock {
     case .integer: NumberText.append(word(row, column), to: &line)
     case .real: NumberText.append(real(row, column), to: &line)
     case .text: return unsafe withBytes(row, column) { unsafe CSVField.append($0, to: &line) }
-    case .blob: unsafe withBytes(row, column) { unsafe Base64.append($0, to: &line) }
+    case .blob:
+      // An empty field is NULL.
+      if bytes(row, column).isEmpty { line.append(contentsOf: "\"\"".utf8) }
+      unsafe withBytes(row, column) { unsafe Base64.append($0, to: &line) }
     }
     return true
   }

@@ -106,7 +106,7 @@ struct KeyMatcher {
       return numbers[.integer(integer)].map { found($0) }
     case .encoded(let encoded):
       encoder.removeAll()
-      for index in unsafe values.indices { unsafe encoder.append(values[index]) }
+      for index in values.indices { unsafe encoder.append(values[index]) }
       if next < encoded.count, encoded.isKey(encoder.bytes, at: next) { return found(next) }
       if next > 0, encoded.isKey(encoder.bytes, at: next - 1) { return next - 1 }
       if numbers.isEmpty {

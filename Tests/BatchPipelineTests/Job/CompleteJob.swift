@@ -105,7 +105,7 @@ enum CompleteJob {
       "source": { "entity": "orders" },
       "action": {
         "type": "export", "file": "orders.csv", "format": "csv",
-        "columns": ["id", "price"], "overwrite": true
+        "columns": ["id", "price"], "overwrite": true, "invalidText": "fail"
       }
     }
     """
@@ -131,7 +131,7 @@ enum CompleteJob {
       "source": { "entity": "orders", "everything": true },
       "action": {
         "type": "transform", "columns": ["cost", "rate"], "writes": ["price"],
-        "handler": "reprice", "timeout": "5s"
+        "handler": "reprice", "timeout": "5s", "invalidText": "fail"
       }
     }
     """

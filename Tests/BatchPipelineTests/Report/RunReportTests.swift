@@ -82,7 +82,8 @@ import Testing
       Set(object.keys) == [
         "job", "run", "runID", "state", "total", "done", "outcomes", "chunks", "resumedAt",
         "elapsedSeconds", "identifiersPerSecond", "etaSeconds", "peakResidentBytes",
-        "peakWALBytes", "checkpoint", "output", "throttle", "throttledSeconds", "stopReason",
+        "peakWALBytes", "checkpoint", "output", "invalidTexts", "throttle", "throttledSeconds",
+        "stopReason",
         "error", "startedAt", "endedAt", "lastSeenAt", "wasKilled", "processSeconds",
         "waiting",
       ]

@@ -162,7 +162,7 @@ import Testing
   private static func field(_ value: SQLValue, _ format: RowFormat, _ fate: InvalidText) -> String {
     func base64(_ bytes: [UInt8], _ mark: String) -> String {
       let text = Data(bytes).base64EncodedString()
-      return format == .ndjson ? "\(mark) \(text)" : text
+      return format == .ndjson ? "\(mark) \(text)" : shown(text)
     }
     return switch value {
     case .text(let text): shown(text)
@@ -309,10 +309,17 @@ import Testing
       "INSERT INTO t VALUES ('1', 'x', 'y'), (CAST(x'e9' AS TEXT), 'x', CAST(x'fc' AS TEXT))"
     )
     let echo = Job.Transform.Program.handler("echo")
-    let export = Job.Export(file: FilePath(directory.file("out")), format: .csv, invalidText: .fail)
+    let export = Job.Export(
+      file: FilePath(directory.file("out")),
+      format: .csv,
+      columns: ["a", "b"],
+      invalidText: .fail
+    )
     let actions: [Job.Action] = [
       .export(export),
-      .transform(.init(columns: ["a", "b"], writes: ["b"], program: echo, invalidText: .fail)),
+      .transform(
+        .init(columns: ["a", "b"], writes: ["a", "b"], program: echo, invalidText: .fail)
+      ),
     ]
     for action in actions {
       let job = Job.test(
