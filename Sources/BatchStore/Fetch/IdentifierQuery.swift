@@ -305,16 +305,6 @@ package struct IdentifierQuery: Sendable {
     return list
   }
 
-  /// The error for rowids that do not ascend, although SQLite finds them in order.
-  func outOfOrder(in connection: Connection) -> BatchError {
-    BatchError(
-      .notADatabase,
-      "the database is damaged: the rowids of \"\(entity.name)\" are not in their order",
-      at: connection.path,
-      remedy: "check it with PRAGMA integrity_check and restore a backup"
-    )
-  }
-
   private var rangeSQL: String {
     let column = rowIDColumn
     let range = "\(column) BETWEEN :_batch_first AND :_batch_last"
@@ -552,18 +542,6 @@ package struct IdentifierQuery: Sendable {
       unsafe encoder.bytes.withUnsafeBytes { unsafe builder.append(encoded: $0) }
     }
     return builder.finishPacked()
-  }
-
-  /// The error of a row whose key is too long for a list.
-  private func tooLong(_ byteCount: Int) -> BatchError {
-    let columns = key.columns.map(SQLName.standard)
-    let length = columns.map { "coalesce(length(CAST(\($0) AS BLOB)), 0)" }
-    return BatchError(
-      .unstableKey,
-      "a row of \"\(entity.name)\" has a key of \(byteCount.grouped) bytes in"
-        + " \(columns.joined(separator: ", ")); the maximum is \(EncodedKey.maximumByteCount.grouped)",
-      remedy: "leave such rows out with \(length.joined(separator: " + ")) < 500000"
-    )
   }
 
   /// Refuses a key that the database does not itself keep unique, if a selected row shares one

@@ -89,7 +89,8 @@ import Testing
       file: "orders.csv",
       format: .csv,
       columns: ["id", "price"],
-      overwrite: true
+      overwrite: true,
+      invalidText: .fail
     )
     #expect(job.action == .export(export))
     #expect(job.checkpointPath == "job.batch")
