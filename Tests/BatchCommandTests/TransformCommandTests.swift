@@ -133,7 +133,6 @@ import Testing
     ("echo '{\"n\": 1} {}'", "goes on after its end"),
     ("echo '{\"n\": [1]}'", "has an array"),
     ("echo '{\"n\": 01}'", "no JSON value"),
-    ("echo '{\"n\": -1e400}'", "has a number that is too large for a real"),
     ("echo '{\"n\": \"\\ud800\"}'", "half a character"),
     ("echo '{\"m\": 1}'", "unknown column \"m\""),
     ("echo '{\"label\": \"x\"}'", "unknown column \"label\""),

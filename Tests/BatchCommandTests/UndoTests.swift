@@ -533,7 +533,7 @@ import Testing
     let copies = "not undone: \(count) copies in \"kept\"; this removes them: "
     let line = try #require(undo.errors.split(separator: "\n").first { $0.contains(copies) })
     let deletion = try #require(line.firstRange(of: copies).map { String(line[$0.upperBound...]) })
-    #expect(undo.errors.contains("not undone: what the run has written in \"notes\""))
+    #expect(undo.errors.contains("not undone: what the run may have written in \"notes\""))
 
     let status = try BatchProgram.run("status", "job.json", in: directory)
     #expect(status.output.contains("undone by "), "\(status.output)")

@@ -100,6 +100,13 @@ struct JSONLineScanner {
     case UInt8(ascii: "f"):
       try skip("false")
       return .boolean(false)
+    case UInt8(ascii: "I"):
+      // As Python writes it.
+      try skip("Infinity")
+      return .real(.infinity)
+    case UInt8(ascii: "-") where bytes[min(offset + 1, bytes.count)...].first == UInt8(ascii: "I"):
+      try skip("-Infinity")
+      return .real(-.infinity)
     case UInt8(ascii: "["): throw Problem("has an array where a value is expected")
     default: return try readNumber()
     }
@@ -239,7 +246,7 @@ struct JSONLineScanner {
     guard let value = Double(String(decoding: bytes[start..<offset], as: UTF8.self)) else {
       throw Problem("has no JSON value where one is expected")
     }
-    guard value.isFinite else { throw Problem("has a number that is too large for a real") }
+    // One that is too large is an infinity, as exports write one.
     return .real(value)
   }
 

@@ -84,7 +84,7 @@ extension UndoPlan {
         "\(others.isEmpty ? "" : " and ")\(columns.quoted) of \(entity.table.quotedForMessage)"
     }
     if others.isEmpty { return nil }
-    return "not undone: what the run has written in \(others), by triggers or foreign keys"
+    return "not undone: what the run may have written in \(others), by triggers or foreign keys"
   }
 }
 

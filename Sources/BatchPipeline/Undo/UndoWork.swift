@@ -329,7 +329,11 @@ struct UndoPlan: StoreRunPlan {
       return try await execution.loop(
         in: store,
         RestorationProcessor(
-          DeletionUndo(log, of: entity, overwriting: work.overwrites),
+          DeletionUndo(
+            try log.inOrder(of: execution.list),
+            of: entity,
+            overwriting: work.overwrites
+          ),
           lane: lane,
           ledger: ledger,
           onFailure: execution.onFailure
@@ -340,7 +344,7 @@ struct UndoPlan: StoreRunPlan {
         in: store,
         TransformProcessor(
           list: execution.list,
-          transform: try await transform(log, of: entity, by: key),
+          transform: try await transform(log.inOrder(of: execution.list), of: entity, by: key),
           run: execution.session.run,
           lane: lane,
           ledger: ledger,

@@ -342,6 +342,9 @@ package final class Connection {
     filter.number(keys)
   }
 
+  /// Whether the rows of which `_batch_number` found the keys came in their order.
+  var foundKeysInOrder: Bool { filter.isInOrder }
+
   func giveBack(_ statement: OpaquePointer, sql: String) {
     unsafe statements.put(statement, sql: sql)
   }

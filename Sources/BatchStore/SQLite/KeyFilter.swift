@@ -69,6 +69,9 @@ final class KeyFilter {
   /// Sets the keys to number.
   func number(_ keys: KeyMatcher.Keys) { matcher = KeyMatcher(keys) }
 
+  /// Whether the rows found so far came in the order of the keys.
+  var isInOrder: Bool { matcher.isInOrder }
+
   private func contains(_ key: Int64) -> Bool {
     if cursor < keys.count, keys[cursor] > key, cursor > 0, keys[cursor - 1] >= key { cursor = 0 }
     while cursor < keys.count, keys[cursor] < key { cursor += 1 }
@@ -85,6 +88,8 @@ struct KeyMatcher {
 
   private let keys: Keys
   private var next = 0
+  /// Whether the rows found so far came in the order of the keys.
+  private(set) var isInOrder = true
   private var encoder = EncodedKey.Encoder()
   /// The number of each key; empty until needed.
   private var numbers: [PrimaryKey: Int] = [:]
@@ -117,6 +122,7 @@ struct KeyMatcher {
   }
 
   private mutating func found(_ number: Int) -> Int {
+    if number < next { isInOrder = false }
     next = number + 1
     return number
   }

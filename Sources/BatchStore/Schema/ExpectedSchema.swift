@@ -134,7 +134,7 @@ package struct ExpectedSchema: Hashable, Sendable {
 
   /// The columns that an entity has got since the run began.
   package func newAttributes(of entity: Entity) -> [String] {
-    entity.attributes.map(\.name).filter { !attributes.contains($0) }
+    entity.attributes.map(\.name).filter { !has($0) }
   }
 
   /// An entity with the columns and the key that it had when the run began.
@@ -145,9 +145,11 @@ package struct ExpectedSchema: Hashable, Sendable {
       ? try Schema(reading: connection, only: entity.table, preferring: key).entities.first : nil
     return entity.with(
       key: keyed?.key ?? entity.key,
-      attributes: entity.attributes.filter { attributes.contains($0.name) }
+      attributes: entity.attributes.filter { has($0.name) }
     )
   }
+
+  private func has(_ name: String) -> Bool { attributes.contains { SQLName.equal($0, name) } }
 }
 
 extension ExpectedSchema {

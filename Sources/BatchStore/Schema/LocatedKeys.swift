@@ -189,7 +189,7 @@ extension ChunkKeys {
 }
 
 extension LocatedKeys {
-  /// Whether each key of a range has a row, and few others lie between.
+  /// Whether each key of a range has a row, in the order of the keys, and few others lie between.
   fileprivate func isDense(
     by key: EntityKey,
     _ index: String,
@@ -209,6 +209,7 @@ extension LocatedKeys {
     defer { counting.reset() }
     guard try counting.step() else { return false }
     return counting.integer(at: 0) < Int64(limit) && counting.integer(at: 1) == Int64(count)
+      && connection.foundKeysInOrder
   }
 }
 

@@ -45,6 +45,13 @@ struct ExpectedTable: Hashable, Sendable {
     if !gone.isEmpty {
       return "has no column \(gone.map(\.name).joined(separator: ", ")) any more"
     }
+    // For SQLite it is the same name, but lines and answers of programs would have two.
+    for column in before {
+      guard let place = now.place(of: column.name), now.columns[place].name != column.name else {
+        continue
+      }
+      return "has the column \(now.columns[place].name) instead of \(column.name)"
+    }
     for column in before {
       let type = now.place(of: column.name).map { now.columns[$0].type } ?? ""
       if type != column.type {

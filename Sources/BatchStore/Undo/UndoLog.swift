@@ -108,6 +108,28 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     reader = Lock(Reader(connection: connection))
   }
 
+  private init(_ log: UndoLog, reversed isReversed: Bool) {
+    (undo, count, parts, reader) = (log.undo, log.count, log.parts, log.reader)
+    self.isReversed = isReversed
+  }
+
+  /// The log in the order of a list that was made of it.
+  ///
+  /// An undo goes on in the order in which it began, whatever indexes the table has got or lost
+  /// since: a position means the same row.
+  package func inOrder(of list: PackedIdentifiers) throws(BatchError) -> UndoLog {
+    guard let part = parts.first(where: { $0.count > 1 }) else { return self }
+    let key = try list.key(at: part.first).description
+    var isOther = false
+    try withRecord(of: part) { record in
+      let keys = [isReversed, !isReversed].map {
+        record.key(of: part.row(at: part.first, reversed: $0)).description
+      }
+      isOther = keys[0] != key && keys[1] == key
+    }
+    return isOther ? UndoLog(self, reversed: !isReversed) : self
+  }
+
   /// The maximum number of rows in a record: a chunk has fewer.
   private static var mostRows: Int { Int(UInt32.max) }
 
