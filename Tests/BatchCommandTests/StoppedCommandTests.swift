@@ -66,9 +66,9 @@ import Testing
   func `a signal ends a run whose program says nothing`(silence: Int, skips: Bool) throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededGenerator(seed: seed)
-    // What is written behind the last answer of a chunk is an error of the program.
+    // What is written before the first row, or after the last answer of a chunk, is an error of the program.
     let isNoisy = Self.silences[silence].contains("printf")
-    let answers = Int.random(in: 0...(isNoisy ? 9 : 25), using: &random)
+    let answers = Int.random(in: isNoisy ? 1...9 : 0...25, using: &random)
     try write(
       Self.silences[silence],
       after: answers,

@@ -7,7 +7,7 @@ extension RunDecision.Findings {
   /// Reads the checkpoint of a job, and its store's records.
   ///
   /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to be set
-  ///   aside, or if the store's own tables contradict one another.
+  ///   aside, if the database is locked, or if the store's own tables contradict one another.
   init(
     of job: Job,
     _ options: BatchRun.Options,
@@ -27,7 +27,7 @@ extension RunDecision.Findings {
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
     if job.action.writes, job.checkpoint.ledger == .store {
-      store = await Self.store(of: job)
+      store = try await Self.store(of: job)
     }
     if let store {
       stored = try await store.runs(ofJob: job.name)
@@ -43,12 +43,16 @@ extension RunDecision.Findings {
   }
 
   /// The database of a job; nil if it cannot be opened, which the job's plan reports better.
-  private static func store(of job: Job) async -> Store? {
-    // Any process that may write rolls back a killed process's journal.
-    for isReadOnly in [false, true] {
-      if let store = try? await job.openStore(isReadOnly: isReadOnly) { return store }
+  ///
+  /// - Throws: `BatchError` if the database is locked: what it records is unknown.
+  private static func store(of job: Job) async throws(BatchError) -> Store? {
+    do throws(BatchError) {
+      // Only a connection that may write rolls back a killed process's journal.
+      return try await job.openStore()
+    } catch {
+      if error.isTransient { throw error }
+      return try? await job.openStore(isReadOnly: true)
     }
-    return nil
   }
 
   /// The runs that do not prevent a new one, whatever the store records.
