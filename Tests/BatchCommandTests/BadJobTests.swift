@@ -302,7 +302,9 @@ import Testing
 
   @Test func `an expression fails when it is evaluated for the selection`() throws {
     try directory.write(JobText.update(where: "json(label)"), to: "job.json")
-    try Refusal.expect(["run", "job.json"], in: directory, says: ["malformed JSON"])
+    let reason = ": source.where: malformed JSON, for a row to which the condition was applied"
+    try Refusal.expect(["run", "job.json"], in: directory, says: [reason, "json_valid"])
+    try Refusal.expect(["plan", "job.json"], in: directory, says: [reason, "json_valid"])
   }
 
   @Test func `no file of a job may be one of the database, under any name`() throws {

@@ -22,7 +22,8 @@ package enum FailurePolicy: Sendable, Hashable {
   package func refusal(_ error: BatchError) -> BatchError {
     guard self != .failChunk else { return error }
     var error = error
-    error.remedy = "more identifiers have failed than skip allows; what is committed stays"
+    error.remedy =
+      "more identifiers have failed than the limit of skip allows; correct the rows, or raise the limit"
     return error
   }
 }

@@ -101,7 +101,11 @@ struct AnswerDecoder {
     if scanner.readNull() { return try scanner.endLine() }
     try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
       if let column = names.firstIndex(where: { key.elementsEqual($0) }) {
-        return try read(&scanner, row, column, into: &values)
+        do throws(JSONLineScanner.Problem) {
+          return try read(&scanner, row, column, into: &values)
+        } catch {
+          throw .init("\(error.message), in the column \(columns[column].quotedForMessage)")
+        }
       }
       let name = String(decoding: key, as: UTF8.self)
       switch name {
@@ -193,7 +197,9 @@ struct AnswerDecoder {
     try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
       switch String(decoding: key, as: UTF8.self) {
       case "$base64":
-        guard case .boolean(true) = try scanner.readValue() else { throw .init("has no value") }
+        guard case .boolean(true) = try scanner.readValue() else {
+          throw .init("has a \"$base64\" that is not true")
+        }
         isMarked = true
       case "encoded": encoded = try scanner.readString()
       case "type":
@@ -204,8 +210,12 @@ struct AnswerDecoder {
       default: throw .init("has an object where a value is expected")
       }
     }
-    guard isMarked, let bytes = encoded.flatMap(Base64.bytes(of:)) else {
-      throw .init("has an object that is no blob where a value is expected")
+    guard isMarked, let encoded else {
+      throw .init("has an object without \"$base64\" and \"encoded\" where a value is expected")
+    }
+    guard let bytes = Base64.bytes(of: encoded) else {
+      let text = String(decoding: encoded.prefix(40), as: UTF8.self)
+      throw .init("has an \"encoded\" that is not Base64, \(text.quotedForMessage)")
     }
     return (kind, bytes)
   }

@@ -47,6 +47,10 @@ package struct IdentifierFetch: Sendable {
   ///
   /// - Complexity: O(*n*) time; memory only for the part of the compressed list that is not spilled.
   package func run(store: StoreIdentity) async throws(BatchError) -> PackedIdentifiers {
+    do throws(BatchError) { return try await fetch(store) } catch { throw query.located(error) }
+  }
+
+  private func fetch(_ store: StoreIdentity) async throws(BatchError) -> PackedIdentifiers {
     let (query, spill) = (query, spill)
     let list = try await readers[0].perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) -> PackedIdentifiers? in

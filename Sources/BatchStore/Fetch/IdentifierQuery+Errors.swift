@@ -1,6 +1,18 @@
 import BatchIdentifiers
 
 extension IdentifierQuery {
+  /// An error of fetching or counting rows, at the caller's condition if that has no value for a row.
+  func located(_ error: BatchError) -> BatchError {
+    guard let predicatePlace, let sqlite = error.sqlite, sqlite.isAboutRows else { return error }
+    var error = error
+    error.message += ", for a row to which the condition was applied"
+    error.place = predicatePlace
+    if sqlite.message.hasPrefix("malformed JSON") {
+      error.remedy = "read JSON only where it is valid: CASE WHEN json_valid(…) THEN … END"
+    }
+    return error
+  }
+
   /// The error for rowids that do not ascend, although SQLite finds them in order.
   func outOfOrder(in connection: Connection) -> BatchError {
     BatchError(

@@ -12,6 +12,8 @@ package struct IdentifierQuery: Sendable {
   private var window: Window
   /// The caller's condition, besides the entity's own.
   private let predicate: String?
+  /// Where the caller wrote it.
+  private(set) var predicatePlace: String?
   private let parameters: Parameters
   /// Whether this is a part of another query, whose keys are checked there.
   private var isPart = false
@@ -85,6 +87,7 @@ package struct IdentifierQuery: Sendable {
       .named(request.parameters),
       readsRelatedRows: true
     )
+    predicatePlace = request.predicate?.place
     _ = try connection.prepare(sql)
   }
 
@@ -322,7 +325,9 @@ package struct IdentifierQuery: Sendable {
         : "SELECT count(*) FROM (SELECT 1 FROM \(entity.rowSource)\(condition)\(window.sql))"
     )
     try bind(to: statement)
-    return try statement.step() ? Int(statement.integer(at: 0)) : 0
+    do throws(BatchError) {
+      return try statement.step() ? Int(statement.integer(at: 0)) : 0
+    } catch { throw located(error) }
   }
 
   /// The number of all rows of the entity.

@@ -74,15 +74,25 @@ import Testing
     ("{\"$identifier\": 2}", "has a number where \"$identifier\" must be a string"),
     ("{\"m\": 1}", "has an unknown column \"m\""),
     ("{\"n\": 1} {}", "goes on after its end"),
-    ("", "is not a JSON object"), ("{", "has no string"), ("{\"n\": NaN}", "has no JSON value"),
+    ("", "is not a JSON object"), ("{", "has no string"),
+    ("{\"n\": NaN}", "has no JSON value where one is expected, in the column \"n\""),
     // The line ends where a character is expected.
     ("{\"label\": \"\\", "has an unknown escape"), ("{\"label\": \"\\u00", "has an unknown escape"),
     (
       "{\"label\": {\"$base64\": true, \"encoded\": \"6Q==\", \"type\": \"blob\"}}",
-      "has bytes whose type is not \"text\""
+      "has bytes whose type is not \"text\", in the column \"label\""
     ),
     (
-      "{\"label\": {\"encoded\": \"6Q==\", \"type\": \"text\"}}", "has an object that is no blob"
+      "{\"label\": {\"encoded\": \"6Q==\", \"type\": \"text\"}}",
+      "has an object without \"$base64\" and \"encoded\" where a value is expected, in the column \"label\""
+    ),
+    (
+      "{\"label\": {\"$base64\": true, \"encoded\": \"caf\u{e9}\"}}",
+      "has an \"encoded\" that is not Base64, \"caf\u{e9}\", in the column \"label\""
+    ),
+    (
+      "{\"label\": {\"$base64\": false, \"encoded\": \"\"}}",
+      "has a \"$base64\" that is not true, in the column \"label\""
     ),
   ])
   func `an answer that cannot be read fails its row, and the next line is the next row's`(
