@@ -436,7 +436,7 @@ import Testing
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     let refused = try run("job.json", "--run-id", "tue")
     #expect(refused.status == 2)
-    #expect(refused.errors.contains("run \"tue\" is done"))
+    #expect(refused.errors.contains("run \"tue\" is finished according to the checkpoint"))
     #expect(try values() == ["1: \(Self.total)"])
   }
 

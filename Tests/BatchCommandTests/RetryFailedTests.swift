@@ -112,7 +112,7 @@ import Testing
   {
     try write(limit: 4)
     let none = try BatchProgram.run("retry-failed", "job.json", in: directory)
-    #expect(none.status == 2 && none.errors.contains("has no checkpoint"))
+    #expect(none.status == 2 && none.errors.contains("has not been run"))
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
     let other = try JobText.update(["n": "n + 2"], adding: ["skip": ["limit": 4]])
     try directory.write(other, to: "job.json")

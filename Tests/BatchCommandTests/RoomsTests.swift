@@ -26,7 +26,9 @@ import Testing
       "Support", "Errors", "FileSystem", "Keys", "Identifiers", "Codings", "Lists", "Files",
       "Text",
     ],
-    "BatchEngine": ["Threads", "Policy", "Files", "Checkpoint", "Report", "Loop", "Export"],
+    "BatchEngine": [
+      "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Export",
+    ],
     "BatchStore": [
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",

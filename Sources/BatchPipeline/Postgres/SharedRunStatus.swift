@@ -50,7 +50,7 @@ package struct SharedRunStatus: Sendable, Encodable {
     runID: String? = nil,
     run name: String? = nil
   ) async throws(BatchError) {
-    let (lease, request) = (job.database.lease, BatchRunRequest(runID: runID))
+    let (lease, request) = (job.database.lease, RunRequest(runID: runID))
     self = try await job.inSession { session throws(BatchError) in
       let tables = try RunTables(of: session)
       var run = try job.sharedRun(name, tables, in: session)
@@ -66,7 +66,7 @@ package struct SharedRunStatus: Sendable, Encodable {
       }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       let next = Result { () throws(BatchError) in
-        try SharedRunDecision(runs, request, job: job.name)
+        try RunDecision(FoundRuns(runs), request, job: job.name)
       }
       let beginning = try job.wordsOfBeginning(in: session)
       return SharedRunStatus(standing, hosts, lease: lease, next, beginning)
@@ -77,7 +77,7 @@ package struct SharedRunStatus: Sendable, Encodable {
     _ standing: SharedRunStanding,
     _ hosts: [RunHostStanding],
     lease: Duration,
-    _ decision: Result<SharedRunDecision, BatchError>,
+    _ decision: Result<RunDecision<SharedRun>, BatchError>,
     _ beginning: String?
   ) {
     // It does not matter how processes left a run that is over.

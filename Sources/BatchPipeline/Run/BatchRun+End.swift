@@ -177,13 +177,28 @@ extension BatchRun {
     return Ended(summary: summary)
   }
 
+  /// Does the remaining steps after the end of a run, or repeats its result.
+  func conclude(
+    _ run: FileRun,
+    _ findings: FileFindings,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> Ended {
+    switch run {
+    case .checkpoint(let checkpoint):
+      try await conclude(checkpoint, findings, onEvent, answer)
+    case .stored(let stored): try await acknowledge(stored, findings, answer)
+    case .past(let past): tell(RunSummary(past, of: job.files), answer)
+    }
+  }
+
   /// Does the remaining steps after the end of a finished run, without touching rows.
   ///
   /// The work is compared with the run's, but not resolved against the database: the run is over,
   /// and a hook may have changed the database.
   func conclude(
     _ checkpoint: Checkpoint,
-    _ findings: RunDecision.Findings,
+    _ findings: FileFindings,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
@@ -204,7 +219,7 @@ extension BatchRun {
   /// Reports the end of a finished run whose checkpoint is gone.
   func acknowledge(
     _ run: StoredRun,
-    _ findings: RunDecision.Findings,
+    _ findings: FileFindings,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     let ended = tell(RunSummary(PastRun(finished: run), of: job.files), answer)
@@ -217,7 +232,7 @@ extension BatchRun {
   }
 }
 
-extension RunDecision.Findings {
+extension FileFindings {
   /// A lane of the store as it is; nil if there is no writable store.
   fileprivate func lane() -> WriterLane? {
     var configuration = WriterConfiguration()
@@ -227,6 +242,9 @@ extension RunDecision.Findings {
 }
 
 extension BatchRun.Options {
+  /// What is asked for.
+  var request: RunRequest { RunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly) }
+
   /// The maximum bytes of an ID of work.
   static let runIDLimit = 200
 

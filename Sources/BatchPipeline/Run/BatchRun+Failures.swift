@@ -44,20 +44,19 @@ extension BatchRun {
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     guard job.keepsRecord else { throw .noCheckpoint(ofJob: job) }
-    let findings = try await RunDecision.Findings(of: job, options)
-    guard let checkpoint = findings.checkpoint else {
-      if let lost = try findings.lost { throw findings.isInTheWay(lost) }
+    var request = options.request
+    request.retriesFailures = true
+    let findings = try await FileFindings(of: job, request)
+    let decision = try findings.decide()
+    if case .conclude(let run) = decision {
+      return try await conclude(run.record, findings, onEvent, answer)
+    }
+    guard case .join(let run) = decision, case .checkpoint(let checkpoint) = run.record else {
       throw .noCheckpoint(ofJob: job)
     }
-    if checkpoint.progress.state.isFinished { try findings.refuseIfUnknown(checkpoint) }
-    if checkpoint.progress.awaitsAcknowledgement, checkpoint.progress.isRetry == true,
-      findings.isFinished(checkpoint)
-    {
-      return try await conclude(checkpoint, findings, onEvent, answer)
-    }
     lock?.noteRetry(of: checkpoint.metadata.run)
-    let run = try await reopen(checkpoint, findings)
-    guard let lane = run.lane, checkpoint.metadata.ledger == .store else {
+    let reopened = try await reopen(checkpoint, findings)
+    guard let lane = reopened.lane, checkpoint.metadata.ledger == .store else {
       throw BatchError(
         .invalidJob,
         "this job has no failed identifiers that can be retried",
@@ -67,7 +66,7 @@ extension BatchRun {
           + " --output FILE saves what an export has left out, for a job with source.identifiers"
       )
     }
-    guard let done = run.done else { throw checkpoint.missingLedger() }
+    guard let done = reopened.done else { throw checkpoint.missingLedger() }
     let retried = try await lane.retryFailures()
     let list = try checkpoint.list.slice(retried.positions.map { $0..<($0 + 1) }).packed
     let session = RunSession(
@@ -93,7 +92,7 @@ extension BatchRun {
     onEvent(.retryingFailures(session.summary()))
     let execution = RunExecution(
       run: self,
-      plan: run.plan,
+      plan: reopened.plan,
       list: list,
       lane: lane,
       session: session,

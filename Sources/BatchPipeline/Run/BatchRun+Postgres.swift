@@ -90,9 +90,17 @@ extension BatchRun {
       let tables = try RunTables(of: session)
       return (tables, try tables.runs(ofJobIfThere: name, in: session))
     }
-    switch try SharedRunDecision(runs, request, job: name) {
-    case .takePart(let run):
-      return try await takePart(in: run, tables, opening, stop, RunEvent.resumed, onEvent, answer)
+    switch try RunDecision(FoundRuns(runs), request, job: name) {
+    case .join(let run):
+      return try await takePart(
+        in: run.record,
+        tables,
+        opening,
+        stop,
+        RunEvent.resumed,
+        onEvent,
+        answer
+      )
     case .begin:
       let begun = try await begin(tables, address, opening, stop, onEvent)
       guard let (run, begunPlan) = begun else {
@@ -112,21 +120,13 @@ extension BatchRun {
         answer
       )
     case .conclude(let run):
-      return try await conclude(run, tables, opening, stop, onEvent, answer)
+      return try await conclude(run.record, tables, opening, stop, onEvent, answer)
     case .concludeFirst(let run):
-      let last = try await conclude(run, tables, opening, stop, onEvent, answer)
-      if let problem = last.unacknowledged {
-        throw BatchError(
-          .unfinishedRun,
-          "the end of the last run could not be reported, so nothing was started: \(problem.message)",
-          at: "run \(run.run)",
-          remedy: "repeat the command where its output can be written",
-          underlying: problem
-        )
-      }
+      let last = try await conclude(run.record, tables, opening, stop, onEvent, answer)
+      if let problem = last.unacknowledged { throw run.isNotTold(problem) }
       return try await share(server, opening, stop, onEvent, answer)
-    case .repeatSummary(let run):
-      return tell(try await summary(of: run, tables, opening), answer).summary
+    case .nothing(let run):
+      return tell(try await summary(of: run.record, tables, opening), answer).summary
     }
   }
 
@@ -138,13 +138,20 @@ extension BatchRun {
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
     let job = job
-    let (tables, run, isRetry) = try await opening.perform { session throws(BatchError) in
+    let (tables, run, found) = try await opening.perform { session throws(BatchError) in
       let tables = try RunTables(of: session)
       let run = try job.sharedRun(nil, tables, in: session)
-      return (tables, run, try tables.isRetry(run.run, in: session))
+      let runs = try tables.runs(ofJob: job.name, in: session)
+      return (tables, run, FoundRuns(runs, isRetry: try tables.isRetry(run.run, in: session)))
+    }
+    let request = RunRequest(retriesFailures: true)
+    if run.state != .setAside,
+      case .conclude(let run) = try RunDecision(found, request, job: job.name)
+    {
+      return try await conclude(run.record, tables, opening, stop, onEvent, answer)
     }
     if run.state == .running {
-      guard isRetry else {
+      guard found.runs.last?.isRetry == true else {
         throw BatchError(
           .unfinishedRun,
           "the run is unfinished, and what fails in it is retried when it is finished",
@@ -308,8 +315,9 @@ extension BatchRun {
         let runs = try tables.runs(ofJob: name, in: session)
         let own = runs.first { $0.run == identity.run }
         if own == nil,
-          case .begin(let unfinished) = try SharedRunDecision(runs, request, job: name)
+          case .begin(let replaced) = try RunDecision(FoundRuns(runs), request, job: name)
         {
+          let unfinished = replaced.map(\.record)
           try tables.lock(job: name, over: plan.table, in: session)
           try plan.refuseRunsElsewhere(besides: tables, in: session)
           try tables.refuseIfAlive(unfinished, within: lease, in: session)
@@ -519,13 +527,6 @@ extension SharedRun.Description {
       fingerprint: metadata.fingerprint,
       metadata: try Checkpoint.encode(metadata)
     )
-  }
-}
-
-extension BatchRun.Options {
-  /// The requests for a run on PostgreSQL.
-  var request: BatchRunRequest {
-    BatchRunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly)
   }
 }
 

@@ -16,7 +16,7 @@ extension BatchRun {
   /// Resolves the work of a checkpoint against its store's current state.
   func reopen(
     _ checkpoint: Checkpoint,
-    _ findings: RunDecision.Findings
+    _ findings: FileFindings
   ) async throws(BatchError) -> Reopened {
     // Damage found half-way would fail a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
@@ -51,7 +51,7 @@ extension BatchRun {
 
   func resume(
     _ checkpoint: Checkpoint,
-    _ findings: RunDecision.Findings,
+    _ findings: FileFindings,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
@@ -98,7 +98,7 @@ extension BatchRun {
   /// Restores a lost checkpoint from the list that the store has kept.
   func restore(
     _ run: StoredRun,
-    _ findings: RunDecision.Findings,
+    _ findings: FileFindings,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) {
     let path = job.checkpointPath

@@ -235,28 +235,31 @@ public final class BatchRun: Sendable {
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     guard job.keepsRecord else {
-      return try await begin(after: nil, RunDecision.Findings(job: job.name), onEvent, answer)
+      return try await begin(after: nil, FileFindings(job: job.name), onEvent, answer)
     }
-    let findings = try await RunDecision.Findings(
+    let findings = try await FileFindings(
       of: job,
-      options,
+      options.request,
       interruptedRetry: lock?.interruptedRetry
     )
-    switch try RunDecision(findings) {
-    case .begin(let previous): return try await begin(after: previous, findings, onEvent, answer)
-    case .resume(let checkpoint):
-      return try await resume(checkpoint, findings, onEvent, answer)
-    case .conclude(let checkpoint): return try await conclude(checkpoint, findings, onEvent, answer)
-    case .concludeAndBegin(let previous):
-      let last = try await conclude(previous, findings, onEvent, answer)
-      if let problem = last.summary.unacknowledged { throw previous.isNotTold(problem) }
+    switch try findings.decide() {
+    case .begin: return try await begin(after: findings.previous, findings, onEvent, answer)
+    case .join(let run):
+      switch run.record {
+      case .checkpoint(let checkpoint):
+        return try await resume(checkpoint, findings, onEvent, answer)
+      case .stored(let stored):
+        try await restore(stored, findings, onEvent)
+        return try await perform(lock, onEvent, answer)
+      case .past(let past): return tell(RunSummary(past, of: job.files), answer)
+      }
+    case .conclude(let run), .nothing(let run):
+      return try await conclude(run.record, findings, onEvent, answer)
+    case .concludeFirst(let run):
+      let last = try await conclude(run.record, findings, onEvent, answer)
+      if let problem = last.summary.unacknowledged { throw run.isNotTold(problem) }
       try last.unacknowledged?.acknowledge()
-      return try await begin(after: previous, findings, onEvent, answer)
-    case .restore(let run):
-      try await restore(run, findings, onEvent)
-      return try await perform(lock, onEvent, answer)
-    case .acknowledge(let run): return try await acknowledge(run, findings, answer)
-    case .repeatSummary(let past): return tell(RunSummary(past, of: job.files), answer)
+      return try await begin(after: findings.previous, findings, onEvent, answer)
     }
   }
 
@@ -269,7 +272,7 @@ public final class BatchRun: Sendable {
 
   private func begin(
     after previous: Checkpoint?,
-    _ findings: RunDecision.Findings,
+    _ findings: FileFindings,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> Ended {

@@ -35,13 +35,13 @@ public struct NextStep: Sendable, Encodable {
     }
     do throws(BatchError) {
       try options.check()
-      let findings = try await RunDecision.Findings(
+      let findings = try await FileFindings(
         of: job,
-        options,
+        options.request,
         interruptedRetry: RunLock.interruptedRetry(ofCheckpoint: job.checkpointPath)
       )
       if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
-      let decision = try RunDecision(findings)
+      let decision = try findings.decide()
       var options = options
       var parameters: [ParameterArgument] = []
       if options.hasNoParameters, let checkpoint = decision.continued {
@@ -50,17 +50,20 @@ public struct NextStep: Sendable, Encodable {
         // The value of a secret is unknown, so parameters are not compared then.
         if texts.count == parameters.count { options.parameterTexts = texts }
       }
-      try await decision.refuse(unless: BatchRun(job, options: options, handlers: handlers))
+      let run = BatchRun(job, options: options, handlers: handlers)
+      try await decision.refuse(unless: run, after: findings.previous)
       switch decision {
       case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
-      case .resume(let checkpoint):
+      case .join:
         try await findings.refuseDuringUndo(fresh: options.fresh)
-        try findings.refuseIfUnknown(checkpoint)
+        if let checkpoint = decision.continued { try findings.refuseIfUnknown(checkpoint) }
       default: break
       }
       name = decision.name
       let given = parameters.map { " --param \($0.shown)" }.joined()
-      words = decision.words + (given.isEmpty ? "" : ", with\(given)")
+      words =
+        decision.words(joining: findings.wordsOfJoining(decision))
+        + (given.isEmpty ? "" : ", with\(given)")
     } catch {
       name = "refuse"
       words = "refuses: \(error)"
@@ -72,26 +75,30 @@ extension BatchRun.Options {
   fileprivate var hasNoParameters: Bool { parameterTexts == nil && parameters.isEmpty }
 }
 
-extension RunDecision.Findings {
+extension FileFindings {
   fileprivate func refuseDuringUndo(fresh: Bool) async throws(BatchError) {
     try await store?.refuseDuringUndo(ofJob: job, fresh: fresh)
   }
 }
 
-extension RunDecision {
+extension RunDecision<FileRun> {
   /// The run to resume, or whose end to report; nil if there is none.
   fileprivate var continued: Checkpoint? {
     switch self {
-    case .resume(let checkpoint), .conclude(let checkpoint): checkpoint
-    case .begin, .concludeAndBegin, .restore, .acknowledge, .repeatSummary: nil
+    case .join(let run), .conclude(let run):
+      if case .checkpoint(let checkpoint) = run.record { checkpoint } else { nil }
+    case .begin, .concludeFirst, .nothing: nil
     }
   }
 
   /// Refuses what a run would refuse: work that differs from that of the run to resume, or does not
   /// fit its database; as far as known without missing arguments.
-  fileprivate func refuse(unless run: BatchRun) async throws(BatchError) {
-    switch self {
-    case .begin(let previous):
+  fileprivate func refuse(
+    unless run: BatchRun,
+    after previous: Checkpoint?
+  ) async throws(BatchError) {
+    switch (self, continued) {
+    case (.begin, _):
       let identity = RunIdentity()
       guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
       var metadata = RunMetadata(
@@ -103,14 +110,15 @@ extension RunDecision {
         ledger: plan.ledger
       )
       try plan.describeOutput(in: &metadata, after: previous)
-    case .resume(let checkpoint):
+    case (.join, let checkpoint?):
       try run.work.refuse(unlessFor: checkpoint)
       let identity = RunIdentity(checkpoint.metadata)
       guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
       try await plan.refuse(unlessFor: checkpoint)
-    case .conclude(let checkpoint), .concludeAndBegin(let checkpoint):
-      try run.work.refuse(unlessFor: checkpoint)
-    case .restore, .acknowledge, .repeatSummary: break
+    case (.conclude, let checkpoint?): try run.work.refuse(unlessFor: checkpoint)
+    case (.concludeFirst, _):
+      if let previous { try run.work.refuse(unlessFor: previous) }
+    case (.join, nil), (.conclude, nil), (.nothing, _): break
     }
   }
 }

@@ -180,7 +180,7 @@ extension PostgresPlan {
   ) throws(BatchError) -> (String, String) {
     let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
     do throws(BatchError) {
-      let decision = try SharedRunDecision(runs, BatchRunRequest(runID: runID), job: job.name)
+      let decision = try RunDecision(FoundRuns(runs), RunRequest(runID: runID), job: job.name)
       return (decision.name, decision.words)
     } catch {
       return ("refuse", "refuses: \(error)")

@@ -1,11 +1,6 @@
 package import BatchEngine
 public import BatchIdentifiers
 
-extension BatchError.Code {
-  /// The store knows an unfinished run of the job that the caller does not continue.
-  public static let unfinishedRun = Self(rawValue: "unfinishedRun")
-}
-
 /// A run in the store: its row in `_batch_run`, and the sum of its ledger.
 package struct StoredRun: Sendable {
   /// The state of a run, according to the store.

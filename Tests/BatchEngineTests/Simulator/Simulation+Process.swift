@@ -45,19 +45,26 @@ extension Simulation {
     if file.restores == store.restores {
       demand(ledger.covers(progress.done), "the file knows of more than the ledger")
     }
-    if isRetryAsked, ledger.count >= scenario.count {
-      return try await retry(process, ledger, progress)
-    }
-    if progress.state.isFinished, ledger.count >= scenario.count {
-      let checkpoint = checkpoint(of: process, progress)
-      guard progress.awaitsAcknowledgement else {
-        isOver = true
-        return close(process)
-      }
+    let found = FoundRun(
+      (),
+      progress.state(beside: ledger, of: scenario.count),
+      runID: nil,
+      isRetry: progress.isRetry == true,
+      at: nil
+    )
+    let request = RunRequest(retriesFailures: isRetryAsked && ledger.count >= scenario.count)
+    switch try RunDecision(FoundRuns([found]), request, job: "job") {
+    case .join where request.retriesFailures: return try await retry(process, ledger, progress)
+    case .join: break
+    case .conclude:
       process.ledger = ledger
       process.versionSeen = store.version
       occur(.secondEnd)
-      return try tell(process, checkpoint)
+      return try tell(process, checkpoint(of: process, progress))
+    case .begin, .nothing, .concludeFirst:
+      // There is nothing left to do, and another run is not what is simulated.
+      isOver = true
+      return close(process)
     }
     try claim(process, flaw == .resumesFromFile ? progress.done : ledger)
     occur(.resumption)
@@ -88,14 +95,9 @@ extension Simulation {
     _ progress: RunProgress
   ) async throws(BatchError) {
     let failed = store.content.failed
-    let isUndone = ledger.outcomes.failed != progress.done.outcomes.failed
-    let isFinished = progress.state.isFinished && !(isUndone && progress.awaitsAcknowledgement)
+    let isFinished = progress.isFinished(beside: ledger, of: scenario.count)
     let checkpoint = checkpoint(of: process, progress)
     try claim(process, ledger)
-    if isFinished, progress.isRetry == true, progress.awaitsAcknowledgement {
-      occur(.secondEnd)
-      return try tell(process, checkpoint)
-    }
     guard let retried = RetriedIdentifiers(failures(of: store.content), of: ledger) else {
       fail("what has failed is in no row of the ledger")
       return

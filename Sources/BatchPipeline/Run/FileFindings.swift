@@ -3,26 +3,61 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-extension RunDecision.Findings {
+/// A run as the checkpoint of a job and its store have it.
+enum FileRun {
+  /// The run of the checkpoint.
+  case checkpoint(Checkpoint)
+  /// A run that only the store knows, since its checkpoint is gone.
+  case stored(StoredRun)
+  /// Finished work with an ID, of which only its result is remembered.
+  case past(PastRun)
+}
+
+/// What is on disk of a job's runs: its checkpoint, and the records in its store.
+struct FileFindings {
+  /// The job's name.
+  let job: String
+  /// The path of the job's checkpoint, whether it exists or not.
+  var checkpointPath: FilePath?
+  /// The checkpoint, if it exists and can be read.
+  var checkpoint: Checkpoint?
+  /// The store, open; nil if it was not consulted, or cannot be.
+  var store: Store?
+  /// The job's runs in the store; nil if it was not consulted, or cannot be.
+  var stored: [StoredRun]?
+  /// What is asked for.
+  var request = RunRequest()
+  /// The run whose failed identifiers a process was about to retry when it was killed.
+  var interruptedRetry: String?
+  /// Since when finished work is remembered; nil for forever.
+  var oldestEnd: String?
+  /// The file to set aside for the new checkpoint: of a run that is not over, or damaged.
+  var replacedFile: FilePath?
+  /// The runs whose checkpoints were set aside by an earlier version.
+  var setAside: Set<String> = []
+  /// Whether the store keeps the list of a run.
+  var storeHasList = false
+}
+
+extension FileFindings {
   /// Reads the checkpoint of a job, and its store's records.
   ///
   /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to be set
   ///   aside, if the database is locked, or if the store's own tables contradict one another.
   init(
     of job: Job,
-    _ options: BatchRun.Options,
+    _ request: RunRequest,
     interruptedRetry: String? = nil
   ) async throws(BatchError) {
     let file = FileSystem.status(of: job.checkpointPath) == nil ? nil : job.checkpointPath
     do throws(BatchError) {
       checkpoint = try file.map { _ throws(BatchError) in try Checkpoint(ofJob: job) }
     } catch {
-      guard options.fresh else { throw error }
+      guard request.fresh else { throw error }
     }
     self.job = job.name
     checkpointPath = job.checkpointPath
-    runID = options.runID
-    isFresh = options.fresh
+    self.request = request
     oldestEnd = job.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
@@ -37,7 +72,7 @@ extension RunDecision.Findings {
       }
       if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
     }
-    guard isFresh, let file else { return }
+    guard request.fresh, let file else { return }
     let isOver = checkpoint.map { isFinished($0) && !$0.progress.awaitsAcknowledgement } ?? false
     replacedFile = isOver ? nil : file
   }
@@ -69,22 +104,17 @@ extension RunDecision.Findings {
   /// The remembered finished runs with an ID, in the order in which they ended.
   var pastRuns: [PastRun] {
     var seen: Set<String> = []
-    let remembered = checkpoint.map {
+    let inFile = checkpoint.map {
       isFinished($0) ? $0.finishedRuns : $0.metadata.pastRuns ?? []
     }
     // A killed retry is not over, though the store has nothing left to do.
-    let unfinished = checkpoint.flatMap { isFinished($0) || isFresh ? nil : $0.metadata.run }
+    let unfinished = checkpoint.flatMap { isFinished($0) || request.fresh ? nil : $0.metadata.run }
     let known = (stored ?? []).filter { $0.run != unfinished }.compactMap { PastRun($0) }
     // If both know a run, the store's record counts.
-    let all = known + (remembered ?? [])
+    let all = known + (inFile ?? [])
     return all.filter { $0.endedAt >= oldestEnd ?? "" && seen.insert($0.run).inserted }
-      .filter { !isFresh || isKnown($0) }
+      .filter { !request.fresh || isKnown($0) }
       .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
-  }
-
-  /// The run that has done the requested work.
-  var requestedPastRun: PastRun? {
-    runID.flatMap { id in pastRuns.last { $0.id.hasSameBytes(as: id) } }
   }
 
   /// Whether the store knows a run that it must know.

@@ -1,0 +1,139 @@
+public import BatchIdentifiers
+
+extension BatchError.Code {
+  /// The store knows an unfinished run of the job that the caller does not continue.
+  public static let unfinishedRun = Self(rawValue: "unfinishedRun")
+}
+
+/// What `batch run` and `batch retry-failed` do, given the runs that were found.
+///
+/// A value that performs nothing: `status` and `plan` report it, `run` executes it. The page
+/// `Documentation/CommandLine.md` has the same as a table.
+package enum RunDecision<Record> {
+  /// Selects identifiers and begins a run, which replaces unfinished ones.
+  case begin(replacing: [FoundRun<Record>])
+  /// Resumes an unfinished run or takes part in it, or retries what has failed in one.
+  case join(FoundRun<Record>)
+  /// Does the remaining steps after the end of a run, without touching rows.
+  case conclude(FoundRun<Record>)
+  /// The same, and then decides again: the requested work is another.
+  case concludeFirst(FoundRun<Record>)
+  /// Reports the result of the requested work, which was done before.
+  case nothing(FoundRun<Record>)
+
+  /// Decides.
+  ///
+  /// - Parameters:
+  ///   - found: The runs of the job.
+  ///   - request: What is asked for.
+  ///   - job: The job's name.
+  /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way; `notRunning` if no run may begin;
+  ///   the obstacle of a run that was found.
+  package init(
+    _ found: FoundRuns<Record>,
+    _ request: RunRequest,
+    job: String
+  ) throws(BatchError) {
+    if request.retriesFailures {
+      self = try Self.retry(found, job: job)
+      return
+    }
+    let asked = request.runID.flatMap { _ in found.runs.last { request.asks(for: $0.runID) } }
+    if let asked, asked.state != .unfinished {
+      if let obstacle = asked.obstacle { throw obstacle }
+      self = asked.state == .finished ? .conclude(asked) : .nothing(asked)
+      return
+    }
+    let unfinished = found.runs.filter { $0.state == .unfinished }
+    if request.fresh {
+      if let alive = found.alive { throw alive }
+      self = .begin(replacing: unfinished)
+      return
+    }
+    if let run = unfinished.last {
+      guard request.asks(for: run.runID) else { throw run.isUnfinished }
+      if let obstacle = run.obstacle { throw obstacle }
+      self = .join(run)
+      return
+    }
+    if let obstacle = found.obstacle { throw obstacle }
+    if let last = found.runs.last, last.state == .finished {
+      if let obstacle = last.obstacle { throw obstacle }
+      self = request.asks(for: last.runID) ? .conclude(last) : .concludeFirst(last)
+      return
+    }
+    guard !request.joinOnly else {
+      throw BatchError(
+        .notRunning,
+        "no run of job \"\(job)\" is unfinished, and --join-only does not begin one",
+        remedy: "begin one without --join-only"
+      )
+    }
+    self = .begin(replacing: [])
+  }
+
+  private static func retry(
+    _ found: FoundRuns<Record>,
+    job: String
+  ) throws(BatchError) -> Self {
+    if let obstacle = found.obstacle { throw obstacle }
+    guard let last = found.runs.last else {
+      throw BatchError(.fileAccess, "job \"\(job)\" has not been run", remedy: "run it first")
+    }
+    if let obstacle = last.obstacle { throw obstacle }
+    // A retry whose end could not be told is not made once more.
+    return last.state == .finished && last.isRetry ? .conclude(last) : .join(last)
+  }
+}
+
+extension FoundRun {
+  /// The error for other work that cannot begin, since the end of this run could not be reported.
+  package func isNotTold(_ problem: BatchError) -> BatchError {
+    BatchError(
+      .unfinishedRun,
+      "the last run could not be concluded, so nothing was started: \(problem.message)",
+      at: place,
+      remedy: "repeat the command where its output can be written",
+      underlying: problem
+    )
+  }
+
+  /// The error for other work, which does not begin before this run is over.
+  fileprivate var isUnfinished: BatchError {
+    let name = runID.map { "run \($0.quotedForMessage)" } ?? "a run without --run-id"
+    return BatchError(
+      .unfinishedRun,
+      "\(name) of this job is unfinished",
+      at: place,
+      remedy: runID.map { "finish it first: batch run --run-id \($0)" }
+        ?? "finish it first: batch run without --run-id"
+    )
+  }
+}
+
+extension RunDecision {
+  /// The decision in a word, as in `status --json`.
+  package var name: String {
+    switch self {
+    case .begin: "begin"
+    case .join: "resume"
+    case .conclude: "acknowledge"
+    case .concludeFirst: "acknowledgeAndBegin"
+    case .nothing: "nothing"
+    }
+  }
+
+  /// The decision in words.
+  ///
+  /// - Parameter joining: What it means to join a run.
+  /// - Returns: A clause about the command.
+  package func words(joining: String = "resumes the unfinished run") -> String {
+    switch self {
+    case .begin: "starts a new run"
+    case .join: joining
+    case .conclude: "changes no row: concludes the finished run"
+    case .concludeFirst: "concludes the last run, then starts a new one"
+    case .nothing: "does nothing: the work of this run ID is done"
+    }
+  }
+}

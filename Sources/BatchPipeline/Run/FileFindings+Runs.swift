@@ -1,0 +1,227 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+extension FileFindings {
+  /// What the job's next run does.
+  func decide() throws(BatchError) -> RunDecision<FileRun> {
+    try RunDecision(runs, request, job: job)
+  }
+
+  /// The checkpoint whose place that of a new run takes, unless it is set aside.
+  var previous: Checkpoint? { replacedFile == nil ? checkpoint : nil }
+
+  /// What it means to join the run of a decision, in words.
+  func wordsOfJoining(_ decision: RunDecision<FileRun>) -> String {
+    if case .join(let run) = decision, case .stored = run.record {
+      return "restores the lost checkpoint from the database and resumes the run"
+    }
+    return "resumes the unfinished run"
+  }
+
+  /// The runs of the job, from which it is decided what the next one does.
+  ///
+  /// The checkpoint's run counts most. One that only the store knows counts if the checkpoint's is over. Of the
+  /// others, the results are remembered.
+  private var runs: FoundRuns<FileRun> {
+    let past = pastRuns
+    var found = FoundRuns(past.map(remembered))
+    found.alive = stored?.first { $0.process != nil }?.isAlive
+    if let checkpoint {
+      let ledger = stored(checkpoint)
+      let state = checkpoint.progress.state(
+        beside: ledger?.done,
+        of: ledger?.total ?? checkpoint.list.count,
+        interruptsRetry: checkpoint.metadata.run == interruptedRetry
+      )
+      let obstacle = checkpoint.progress.state.isFinished ? obstacle(of: checkpoint) : nil
+      let isPast = past.contains { $0.run == checkpoint.metadata.run }
+      // Finished work is never done again for its ID, even if its run was reopened since. If it is to be forgotten,
+      // nothing asks for it.
+      let counts =
+        request.retriesFailures || state == .unfinished && !isPast
+        || state == .finished && !(request.fresh && obstacle != nil)
+      if counts {
+        found.runs.removeAll { $0.record.run == checkpoint.metadata.run }
+        found.runs.append(
+          FoundRun(
+            .checkpoint(checkpoint),
+            state,
+            runID: checkpoint.metadata.runID,
+            isRetry: checkpoint.progress.isRetry == true,
+            at: checkpoint.path.string,
+            obstacle: obstacle
+          )
+        )
+        if state != .acknowledged { return found }
+      }
+      found.obstacle = obstacle
+      if request.retriesFailures { return found }
+    }
+    if found.obstacle == nil { addLost(to: &found) }
+    return found
+  }
+
+  private func remembered(_ past: PastRun) -> FoundRun<FileRun> {
+    var obstacle: BatchError?
+    do throws(BatchError) { try refuseIfUnknown(past) } catch { obstacle = error }
+    return FoundRun(
+      .past(past),
+      .acknowledged,
+      runID: past.id,
+      at: checkpoint?.path.string,
+      obstacle: obstacle
+    )
+  }
+
+  private func obstacle(of checkpoint: Checkpoint) -> BatchError? {
+    do throws(BatchError) { try refuseIfUnknown(checkpoint) } catch { return error }
+    return nil
+  }
+
+  /// Adds the run in the store whose checkpoint is gone, or why it is in the way.
+  private func addLost(to found: inout FoundRuns<FileRun>) {
+    do throws(BatchError) {
+      guard let lost = try lost else { return }
+      // Whoever has the ID of the other work finishes it first.
+      let isAskedFor = request.asks(for: lost.runID)
+      switch lost.standing {
+      case .finished where isAskedFor && !request.retriesFailures:
+        found.runs.removeAll { $0.record.run == lost.run }
+        found.runs.append(
+          FoundRun(.stored(lost), .finished, runID: lost.runID, at: lost.checkpoint)
+        )
+      case .unfinished where isAskedFor && storeHasList && !request.retriesFailures:
+        found.runs.append(
+          FoundRun(.stored(lost), .unfinished, runID: lost.runID, at: lost.checkpoint)
+        )
+      case .unfinished: found.obstacle = isInTheWay(lost)
+      case .finished where request.retriesFailures: found.obstacle = isInTheWay(lost)
+      case .finished, .acknowledged, .setAside: break
+      }
+    } catch {
+      found.obstacle = error
+    }
+  }
+}
+
+extension FileRun {
+  /// The run's UUID.
+  fileprivate var run: String {
+    switch self {
+    case .checkpoint(let checkpoint): checkpoint.metadata.run
+    case .stored(let stored): stored.run
+    case .past(let past): past.run
+    }
+  }
+}
+
+extension FileFindings {
+  /// The unfinished or unacknowledged run in the store without a checkpoint; nil if nothing of it
+  /// is done, so that nothing is lost with it.
+  var lost: StoredRun? {
+    get throws(BatchError) {
+      let candidates = (stored ?? []).filter { run in
+        guard run.run != checkpoint?.metadata.run, !setAside.contains(run.run) else { return false }
+        // Whether an earlier version's checkpoint was set aside is unknown.
+        if run.checkpoint == nil, checkpoint != nil { return false }
+        switch run.standing {
+        case .unfinished: return !run.done.rows.isEmpty || run.process != nil
+        case .finished: return true
+        case .acknowledged, .setAside: return false
+        }
+      }
+      guard let lost = candidates.last else { return nil }
+      if lost.process != nil { throw lost.isAlive }
+      return lost
+    }
+  }
+
+  /// The error for an unfinished run without a checkpoint at the job's path.
+  func isInTheWay(_ lost: StoredRun) -> BatchError {
+    guard let checkpointPath, let path = lost.checkpoint.map({ FilePath($0) }),
+      let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.run == lost.run
+    else { return lost.isInTheWay }
+    let own = FileSystem.absolute(checkpointPath)
+    let isNeighbour = own.removingLastComponent() == path.removingLastComponent()
+    let (then, now) =
+      isNeighbour
+      ? (path.lastComponent?.string ?? path.string, own.lastComponent?.string ?? own.string)
+      : (path.string, own.string)
+    return BatchError(
+      .unfinishedRun,
+      "the database has the unfinished run \(lost.run) of a job with this name, whose checkpoint is"
+        + " \(then); the checkpoint of this job file is \(now)",
+      at: path.string,
+      remedy:
+        "if it is the same job, rename the checkpoint \(then) to \(now); if it is another one,"
+        + " change \"name\" in this job file"
+    )
+  }
+
+  /// Whether all of the checkpoint's run is done.
+  func isFinished(_ checkpoint: Checkpoint) -> Bool {
+    let ledger = stored(checkpoint)
+    return checkpoint.progress.isFinished(
+      beside: ledger?.done,
+      of: ledger?.total ?? checkpoint.list.count
+    )
+  }
+
+  /// The store's record of the checkpoint's run.
+  private func stored(_ checkpoint: Checkpoint) -> StoredRun? {
+    guard checkpoint.metadata.ledger == .store else { return nil }
+    return stored?.first { $0.run == checkpoint.metadata.run }
+  }
+
+  /// Refuses a job's checkpoint with a run that the store must know and does not.
+  ///
+  /// For a run to be resumed, the comparison of job and store comes first, since it can say more.
+  func refuseIfUnknown(_ checkpoint: Checkpoint) throws(BatchError) {
+    guard let stored, checkpoint.metadata.ledger == .store, checkpoint.metadata.job == job else {
+      return
+    }
+    if let own = self.stored(checkpoint) { return try own.refuseIfIncomplete() }
+    let progress = checkpoint.progress
+    if progress.state.isFinished {
+      // The store may have forgotten an acknowledged run.
+      if progress.awaitsAcknowledgement { throw checkpoint.isUnknown }
+    } else if checkpoint.wasEntered
+      || stored.contains(where: { $0.startedAt > checkpoint.metadata.startedAt })
+    {
+      throw checkpoint.missingLedger()
+    }
+  }
+
+  /// Refuses work that is done according to a checkpoint, if the store must know it and does not.
+  private func refuseIfUnknown(_ done: PastRun) throws(BatchError) {
+    guard !isKnown(done) else { return }
+    if let stored = stored?.first(where: { $0.run == done.run }) { throw stored.isInTheWay }
+    if let checkpoint, checkpoint.metadata.job != job {
+      throw checkpoint.refusal("this is the checkpoint of job \"\(checkpoint.metadata.job)\"")
+    }
+    throw BatchError(
+      .otherRun,
+      "the checkpoint says that run \(done.id.quotedForMessage) is done, but the database does not know"
+        + " it: another file has its name, or a backup was restored",
+      at: checkpoint?.path.string,
+      remedy: "restore the right database; --fresh repeats the work"
+    )
+  }
+}
+
+extension Checkpoint {
+  /// Whether the store knew the run before this file existed, and so still must.
+  var wasEntered: Bool { metadata.isEntered == true || !progress.done.rows.isEmpty }
+
+  fileprivate var isUnknown: BatchError {
+    BatchError(
+      .otherRun,
+      "run \(metadata.runID?.quotedForMessage ?? metadata.run) is finished according to the checkpoint,"
+        + " but the database does not know it: another file has its name, or a backup was restored",
+      at: path.string,
+      remedy: "restore the right database; --fresh starts a new run"
+    )
+  }
+}
