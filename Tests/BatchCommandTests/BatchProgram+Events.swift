@@ -23,15 +23,16 @@ extension BatchProgram {
     let errors: String
   }
 
-  /// Runs a command, `run job.json >/dev/full`, in a shell whose current folder is `directory`; returns
-  /// its exit status, and what it wrote to standard error.
+  /// Runs a command of the program, or of another, `run job.json >/dev/full`, in a shell whose current folder
+  /// is `directory`; returns its exit status, and what it wrote to standard error.
   static func shell(
     _ command: String,
+    of name: String = "batch",
     in directory: TemporaryDirectory
   ) throws -> (status: Int32, errors: String) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "exec '\(path)' \(command)"]
+    process.arguments = ["-c", "exec '\(path(of: name))' \(command)"]
     process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
     let errors = Pipe()
     process.standardError = errors

@@ -16,7 +16,7 @@ public struct BatchProgram: Sendable {
   public static let path = path(of: "batch")
 
   /// Where a program is: beside the test bundle, or in the folder that `BATCH_PROGRAMS` names.
-  private static func path(of name: String) -> String {
+  public static func path(of name: String) -> String {
     if name.hasPrefix("/") { return name }
     if let folder = ProcessInfo.processInfo.environment["BATCH_PROGRAMS"] {
       return URL(fileURLWithPath: folder).appendingPathComponent(name).path

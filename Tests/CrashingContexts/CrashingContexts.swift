@@ -17,10 +17,13 @@ import Darwin
 /// With a size of chunks it can be undone, and each chunk also deletes some rows and inserts others.
 ///
 /// It says nothing, so that nothing comes behind the call's return: when it has ended with 0, the
-/// call has returned.
+/// call has returned. With a job file it is like `batch run`: see ``ObjectsOfJob``.
 @main
 enum CrashingContexts {
   static func main() async {
+    if CommandLine.arguments.count > 2, CommandLine.arguments[2].hasSuffix(".json") {
+      await ObjectsOfJob.main()
+    }
     do {
       let database = CommandLine.arguments[1]
       let condition = CommandLine.arguments.count > 3 ? CommandLine.arguments[3] : nil

@@ -1,0 +1,198 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// What comes after the last row.
+extension RunLifeTests {
+  @Test(arguments: World.all { $0.hasHooks })
+  func `a run that is killed while its hook runs is concluded by the next`(world: World) throws {
+    let life = try world.make()
+    // Opening a pipe waits for the other end.
+    #expect(mkfifo(life.directory.file("begun"), 0o600) == 0)
+    let hold = try NamedPipe("hold", in: life.directory)
+    let script = """
+      echo $BATCH_HOOK $BATCH_STATE $BATCH_DONE >> told; [ -e quick ] || { : > begun; read end < hold; }
+      """
+    try life.write(["hooks": ["onFinish": ["sh", "-c", script]]])
+    let process = try life.start()
+    let begun = FileHandle(forReadingAtPath: life.directory.file("begun"))
+    _ = try #require(begun).readToEnd()
+    process.send(SIGKILL)
+    let killed = hold.release(andWaitFor: process)
+    #expect(killed.status == -SIGKILL)
+    #expect(try life.object("status")["next"] as? String == "acknowledge")
+
+    try life.directory.write("", to: "quick")
+    let again = try life.run()
+    #expect(again.names == ["finished"] && again.done == life.rows)
+    try life.expectDone()
+    let told = String(decoding: try life.directory.read("told"), as: UTF8.self)
+    #expect(told == String(repeating: "onFinish completed \(life.rows)\n", count: 2))
+    // That run was acknowledged.
+    #expect(try life.run().names == ["started", "finished"])
+    try life.expectDone(runs: 2)
+  }
+
+  @Test(arguments: World.allCases)
+  func `a summary that cannot be printed has its own status, and comes with the next run`(
+    world: World
+  ) throws {
+    let life = try world.make()
+    try life.runUntold(">/dev/full", json: false)
+    try life.runUntold(">&-")
+    let status = try life.object("status")
+    #expect(status["next"] as? String == "acknowledge")
+    try life.expectDone()
+    let told = try life.run()
+    #expect(told.names == ["finished"] && told.run == status["run"] as? String)
+    try life.expectDone()
+  }
+
+  @Test(arguments: World.all { $0.hasHooks })
+  func `a hook that fails changes nothing, and is reported`(world: World) throws {
+    let life = try world.make()
+    let hooks = ["onStart": ["false"], "onFinish": ["sh", "-c", "kill -9 $$"]]
+    try life.write(["hooks": hooks])
+    let ended = try life.run()
+    let messages = ended.messages
+    for words in [
+      "hooks.onStart: the program exited with status 1; the run continues",
+      "hooks.onFinish: the program was ended by signal 9",
+    ] { #expect(messages.contains(words), "\(world): \(messages)") }
+    try life.expectDone()
+    #expect(try life.object("status")["next"] as? String == "begin")
+  }
+
+  // MARK: Failures
+
+  @Test(arguments: World.all { $0.retries })
+  func `what has failed is retried alone, until it succeeds`(world: World) throws {
+    let life = try world.make()
+    try life.write(["skip": ["limit": 3]])
+    try life.poison([5, 17, 41])
+    let none = try life.retry(expecting: 2)
+    #expect(none.events.isEmpty, "\(none.errors)")
+    let first = try life.run("--run-id", "mon", expecting: 4)
+    #expect(first.last["state"] as? String == "completedWithFailures")
+    #expect(try life.failed() == "5 17 41 ")
+    // The work of the ID is done, and ends as it did.
+    #expect(try life.run("--run-id", "mon", expecting: 4).names == ["finished"])
+    #expect(try life.counts() == ["0 x 3", "1 x 57"])
+
+    try life.poison([17, 41])
+    let second = try life.retry(expecting: 4)
+    #expect(second.names == ["retryingFailures", "finished"] && second.run == first.run)
+    #expect(
+      second.events.first?["outcomes"] as? [String: Int] == first.last["outcomes"] as? [String: Int]
+    )
+    let outcomes = second.last["outcomes"] as? [String: Int]
+    #expect(outcomes?["succeeded"] == 58 && outcomes?["failed"] == 2 && second.done == 60)
+    #expect(try life.failed() == "17 41 " && life.attempts() == [2, 2])
+
+    try life.poison([])
+    #expect(try life.retry().last["state"] as? String == "completed")
+    #expect(try life.failed() == "")
+    try life.expectDone()
+    let last = try life.retry()
+    #expect(last.messages.contains("nothing has failed; nothing to retry"), "\(last.messages)")
+    try life.expectDone()
+    #expect(try life.object("status")["next"] as? String == "begin")
+  }
+
+  @Test(arguments: World.all { $0.retries })
+  func `a killed retry goes on, and does each row once`(world: World) throws {
+    let life = try world.make()
+    try life.write(["skip": ["limit": 30]])
+    try life.poison(Array(1...30))
+    let first = try life.run(expecting: 4)
+    try life.poison([])
+    try life.end(life.hold(retrying: true).process, by: SIGKILL)
+    let second = try life.retry()
+    #expect(second.run == first.run && second.last["state"] as? String == "completed")
+    try life.expectDone()
+  }
+
+  @Test(arguments: World.all { $0.retries })
+  func `a retry whose end could not be told is concluded by the next, and not made again`(
+    world: World
+  ) throws {
+    let life = try world.make()
+    try life.write(["skip": ["limit": 2]])
+    try life.poison([5, 17])
+    try life.run(expecting: 4)
+    try life.poison([17])
+    try life.runUntold(">/dev/full", "retry-failed")
+    #expect(try life.attempts() == [2])
+    try withDrift("a retry is made again", if: world.isShared) { () throws in
+      #expect(try life.retry(expecting: 4).names == ["finished"])
+      #expect(try life.attempts() == [2])
+    }
+    try life.poison([])
+    try life.runUntold(">/dev/full", "retry-failed")
+    try life.expectDone()
+    #expect(try life.retry().names == ["finished"])
+    try life.expectDone()
+    try withDrift("a retry is told and not acknowledged", if: world.isShared) { () throws in
+      #expect(try life.run().names == ["started", "finished"])
+      try life.expectDone(runs: 2)
+    }
+  }
+
+  @Test(arguments: World.all { $0.hasJobFile && !$0.retries })
+  func `what an export has left out is not retried`(world: World) throws {
+    let life = try world.make()
+    try life.run()
+    let refused = try life.retry(expecting: 2)
+    #expect(
+      refused.errors.contains("no failed identifiers that can be retried"),
+      "\(refused.errors)"
+    )
+  }
+
+  // MARK: Changed jobs
+
+  @Test(arguments: World.allCases)
+  func `a changed job does not resume the run, which waits for its own`(world: World) throws {
+    let life = try world.make()
+    let (process, held) = try life.hold()
+    try life.end(process, by: SIGTERM)
+    try life.write(changed: true)
+    try life.expectRefusal(says: world.hasJobFile ? ["the job has changed"] : [])
+    if world.hasJobFile {
+      try withDrift("a changed job is said to take part", if: world.isShared) { () throws in
+        #expect(try life.object("status")["next"] as? String == "refuse")
+        let plan = try life.object("plan")
+        #expect(plan["next"] as? String == "refuse")
+        #expect((plan["nextWords"] as? String)?.contains("the job has changed") == true)
+      }
+    }
+    if world.retries {
+      let files = try life.directory.contents()
+      let refused = try life.retry(expecting: 2)
+      #expect(refused.events.isEmpty, "\(refused.errors)")
+      #expect(try life.directory.changes(since: files) == [])
+    }
+    try life.write()
+    #expect(try life.run().run == held["run"] as? String)
+    try life.expectDone()
+  }
+
+  @Test(arguments: World.allCases)
+  func `a changed job does not get the end of the earlier run`(world: World) throws {
+    let life = try world.make()
+    try life.runUntold(">/dev/full")
+    let run = try life.object("status")["run"] as? String
+    try withDrift("a changed job concludes the run", if: world.isShared) { () throws in
+      try life.write(changed: true)
+      if world.hasJobFile {
+        #expect(try life.object("status")["next"] as? String == "refuse")
+        #expect(try life.object("plan")["next"] as? String == "refuse")
+      }
+      try life.expectRefusal(says: world.hasJobFile ? ["the job has changed"] : [])
+      try life.write()
+      let told = try life.run()
+      #expect(told.names == ["finished"] && told.run == run)
+    }
+    try life.expectDone()
+  }
+}

@@ -1,0 +1,188 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// The life of a run, as whoever gives the commands sees it: the same in every world.
+///
+/// What only one world has is in the tests of that world.
+@Suite(.timeLimit(.minutes(10))) struct RunLifeTests {
+  // MARK: Beginning and resuming
+
+  @Test(arguments: World.all { $0 != .undo })
+  func `a run over no rows is over when it ends, and the next one finds what has come`(
+    world: World
+  ) throws {
+    let life = try world.make(rows: 0)
+    let empty = try life.run()
+    #expect(empty.names == ["started", "finished"])
+    #expect(empty.last["total"] as? Int == 0 && empty.last["state"] as? String == "completed")
+    try life.insertRow()
+    #expect(try life.run().names == ["started", "finished"])
+    try life.expectDone()
+  }
+
+  @Test(arguments: World.allCases)
+  func `a killed run resumes where it was, and does each row once`(world: World) throws {
+    let life = try world.make()
+    let (first, held) = try life.hold()
+    try life.end(first, by: SIGKILL)
+    let status = try life.object("status")
+    #expect(status["next"] as? String == "resume")
+    #expect(status["endedAt"] is NSNull && status["lastSeenAt"] is String)
+    // Those who share a run see a death when the lease is over.
+    if !world.isShared {
+      #expect(status["wasKilled"] as? Bool == true && status["state"] as? String == "stopped")
+    }
+    let second = try life.run()
+    #expect(second.names == ["resumed", "finished"])
+    #expect(second.run == held["run"] as? String && second.done == life.rows)
+    if world.adds {
+      #expect(second.events[0]["done"] as? Int == held["done"] as? Int)
+    }
+    try life.expectDone()
+  }
+
+  // MARK: Stopping
+
+  @Test(arguments: World.allCases)
+  func `a run that is stopped by a signal, an operator or its time resumes each time`(
+    world: World
+  ) throws {
+    let life = try world.make()
+    var (process, held) = try life.hold()
+    let run = held["run"] as? String
+    for signal in [SIGINT, SIGTERM] {
+      let stopped = try life.end(process, by: signal)
+      #expect(stopped.names.last == "stopped" && stopped.last["state"] as? String == "stopped")
+      #expect(stopped.last["stopReason"] is NSNull && stopped.done == held["done"] as? Int)
+      (process, held) = try life.hold()
+    }
+    let status = try life.object("status")
+    #expect(status["done"] as? Int == held["done"] as? Int)
+    try life.ask("cancel")
+    let cancelled = try life.end(of: process, expecting: 3)
+    #expect(cancelled.last["stopReason"] as? String == "batch cancel")
+    #expect(try life.object("status")["stopReason"] as? String == "batch cancel")
+
+    // However short the time, the chunk in flight is committed.
+    try life.write(["limits": ["runtime": "1ms"]])
+    var done = try #require(cancelled.done)
+    while true {
+      let process = try life.start()
+      let result = process.wait()
+      let ended = Ended(events: try JSONOutput.lines(result.output), errors: result.errors)
+      #expect(ended.run == run && ended.names.first == "resumed", "\(result.errors)")
+      let now = try #require(ended.done)
+      #expect(now > done)
+      done = now
+      if result.status == 0 { break }
+      try #require(result.status == 3, "\(result.errors)")
+      #expect(ended.last["stopReason"] as? String == "the time of limits.runtime is over")
+    }
+    try life.expectDone()
+    #expect(try life.object("status")["stopReason"] is NSNull)
+  }
+
+  // MARK: Operators
+
+  @Test(arguments: World.allCases)
+  func `a paused run does nothing until it is resumed, and hears what is set`(world: World) throws {
+    let life = try world.make()
+    func expectNobody() throws {
+      for command in ["pause", "resume", "cancel"] {
+        let refused = try life.ask(command, expecting: 2)
+        #expect(refused.errors.contains("no run of job"), "\(world): \(refused.errors)")
+      }
+      try life.ask("set", "chunk.size=5", expecting: 2)
+    }
+    let (process, _) = try life.hold()
+    try life.ask("pause")
+    let paused = try process.wait(forEvent: "throttled")
+    #expect(paused["state"] as? String == "paused")
+    #expect(paused["throttle"] as? String == "pause: until batch resume")
+    // The pace alone would let it go on.
+    let set = try life.ask("set", "throttle.identifiersPerSecond=none")
+    #expect(set.output == "" && set.errors == "")
+    let counts = try life.counts()
+    for _ in 0..<2 {
+      let status = try life.object("status")
+      #expect(
+        status["state"] as? String == "paused" && status["done"] as? Int == paused["done"] as? Int
+      )
+      #expect(try life.counts() == counts)
+    }
+    try life.ask("resume")
+    #expect(try life.end(of: process).done == life.rows)
+    try life.expectDone()
+    try expectNobody()
+  }
+
+  @Test(arguments: World.allCases)
+  func `a run that is cancelled while it is paused resumes, and is not paused`(world: World) throws
+  {
+    let life = try world.make()
+    let (process, _) = try life.hold()
+    try life.ask("pause")
+    try process.wait(forEvent: "throttled")
+    try life.ask("cancel")
+    let cancelled = try life.end(of: process, expecting: 3)
+    #expect(cancelled.last["state"] as? String == "stopped")
+    try life.run()
+    try life.expectDone()
+  }
+
+  // MARK: Other processes
+
+  @Test(arguments: World.all { !$0.isShared })
+  func `a second process is refused while the first is alive`(world: World) throws {
+    let life = try world.make()
+    let (first, _) = try life.hold()
+    let words = "another run of this job is alive (process \(first.identifier))"
+    let counts = try life.counts()
+    for more in [[], ["--fresh"]] {
+      let refused = try life.end(of: life.start(more), expecting: 5)
+      #expect(refused.errors.contains(words) && refused.events.isEmpty, "\(refused.errors)")
+    }
+    #expect(try life.counts() == counts)
+    let status = try life.ask("status")
+    let line = status.output.split(separator: "\n").first { $0.hasPrefix("  process:") }
+    #expect(line?.hasSuffix(" \(first.identifier)") == true, "\(status.output)")
+    #expect(try life.object("status")["next"] as? String == "refuse")
+    try life.ask("cleanup", expecting: 5)
+    try life.ask("set", "throttle.identifiersPerSecond=none")
+    #expect(try life.end(of: first).done == life.rows)
+    try life.expectDone()
+  }
+
+  #if PostgreSQL
+  @Test(arguments: World.all { $0.isShared })
+  func `a second process takes part, and sets nothing aside`(world: World) throws {
+    let life = try world.make()
+    let (first, held) = try life.hold()
+    #expect(try life.run("--fresh", expecting: 5).events.isEmpty)
+    let second = try life.start(["--join-only"])
+    #expect(try second.wait(forEvent: "resumed")["run"] as? String == held["run"] as? String)
+    try life.ask("set", "throttle.identifiersPerSecond=none")
+    let ends = try [first, second].map { try life.end(of: $0) }
+    #expect(ends.allSatisfy { $0.run == held["run"] as? String && $0.done == life.rows })
+    try life.expectDone()
+  }
+  #endif
+
+  @Test(arguments: World.all { $0.hasJobFile && !$0.isShared })
+  func `where processes share no run, --join-only is refused in words that are true`(
+    world: World
+  ) throws {
+    let life = try world.make()
+    let refused = try life.run("--join-only", expecting: 2)
+    #expect(refused.errors.contains("--join-only is for"), "\(refused.errors)")
+    try withDrift("an export of PostgreSQL is said to be on SQLite", if: !world.isSQLite) {
+      #expect(refused.errors.contains("SQLite") == world.isSQLite)
+    }
+  }
+}
+
+/// Has something fail in worlds where it is known to be wrong today.
+func withDrift(_ comment: Comment, if isWrong: Bool, _ body: () throws -> Void) throws {
+  try withKnownIssue(comment, body, when: { isWrong })
+}
