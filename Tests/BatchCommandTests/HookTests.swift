@@ -183,17 +183,6 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
 
-  @Test func `a failing hook changes nothing and is reported`() throws {
-    try script("fail.sh", "kill -9 $$")
-    try write(["onStart": ["false"], "onFinish": ["./fail.sh"]])
-    let run = try BatchProgram.run("run", "job.json", in: directory)
-    #expect(run.status == 0)
-    let failure = "hooks.onStart: the program exited with status 1; the run continues"
-    #expect(run.errors.contains(failure))
-    #expect(run.errors.contains("hooks.onFinish: the program was ended by signal 9"))
-    #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["50"])
-  }
-
   @Test func `much that a hook writes does not stop it`() throws {
     try script("much.sh", "head -c 1000000 /dev/zero; yes | head -c 1000000 >&2; echo end >> told")
     try write(["onFinish": ["./much.sh"]])

@@ -43,21 +43,6 @@ import Testing
     #expect(program.wait().status == -SIGKILL)
   }
 
-  @Test func `without its checkpoint an unfinished run does not start over`() throws {
-    killed(try begin())
-    let checkpoint = try directory.read("job.batch")
-    try FileManager.default.removeItem(atPath: directory.file("job.batch"))
-    let before = try values()
-    let refused = try BatchProgram.run("run", "job.json", in: directory)
-    #expect(refused.status == 2)
-    #expect(refused.errors.contains("unfinished run"))
-    #expect(refused.errors.contains("--fresh"))
-    #expect(try values() == before)
-    try Data(checkpoint).write(to: URL(fileURLWithPath: directory.file("job.batch")))
-    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
-    #expect(try values() == ["1: \(Self.total)"])
-  }
-
   @Test func `a list in the store replaces a lost checkpoint`() throws {
     killed(try begin("store"))
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))

@@ -49,39 +49,6 @@ import Testing
     #expect(try sum() == 400)
   }
 
-  @Test func `the status of an ID is its run's`() throws {
-    try directory.write(JobText.update(), to: "job.json")
-    for id in ["mon", "tue"] { #expect(try run(id).status == 0) }
-    for id in ["mon", "tue"] {
-      let text = try BatchProgram.run("status", "job.json", "--run-id", id, in: directory)
-      #expect(text.status == 0 && text.output.contains("  run ID:    \(id)\n"), "\(text.output)")
-      let json = try BatchProgram(
-        ["status", "job.json", "--run-id", id, "--json"],
-        in: directory
-      ).wait()
-      #expect(try JSONOutput.object(json.output)["runID"] as? String == id)
-    }
-  }
-
-  @Test func `the status of an ID without a run is refused, not that of another run`() throws {
-    try directory.write(JobText.update(), to: "job.json")
-    #expect(try run("mon").status == 0)
-    for more in [[], ["--json"]] {
-      let result = try BatchProgram(
-        ["status", "job.json", "--run-id", "tue"] + more,
-        in: directory
-      ).wait()
-      #expect(result.status == 2 && result.output.isEmpty, "\(result.output)")
-      #expect(result.errors.contains("there is no record of a run with the run ID \"tue\""))
-    }
-    #expect(try run("tue").status == 0)
-    #expect(try run(nil).status == 0)
-    for id in ["mon", "tue"] {
-      let text = try BatchProgram.run("status", "job.json", "--run-id", id, in: directory)
-      #expect(text.status == 0 && text.output.contains("  run ID:    \(id)\n"), "\(text.output)")
-    }
-  }
-
   @Test func `a database that forgot does not have work done twice`() throws {
     try directory.write(JobText.update(), to: "job.json")
     #expect(try run("mon").status == 0)
@@ -100,60 +67,6 @@ import Testing
       )
     }
     #expect(try sum() == 200)
-  }
-
-  @Test func `a failure ends as it did`() throws {
-    try TestDatabase.make(
-      in: directory,
-      """
-      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id = 5
-      BEGIN SELECT RAISE(ABORT, 'poison'); END
-      """
-    )
-    try directory.write(JobText.update(adding: ["skip": ["limit": 1]]), to: "job.json")
-    #expect(try run("mon").status == 4)
-    #expect(try run("mon").status == 4)
-    #expect(try sum() == 99)
-  }
-
-  @Test func `unfinished work is resumed by its own ID only`() throws {
-    try TestDatabase.make(
-      in: directory,
-      """
-      CREATE TRIGGER stop BEFORE UPDATE ON numbers WHEN old.id = 55
-      BEGIN SELECT RAISE(ABORT, 'stop'); END
-      """
-    )
-    let more: [String: Any] = ["chunk": ["size": 10], "workers": 1]
-    try directory.write(JobText.update(adding: more), to: "job.json")
-    #expect(try run("mon").status == 1)
-    let done = try sum()
-    #expect(0 < done && done < 100)
-    try Refusal.expect(
-      ["run", "job.json", "--run-id", "tue"],
-      in: directory,
-      says: ["run \"mon\" of this job is unfinished", "--run-id mon"]
-    )
-    let plan = try BatchProgram.run("plan", "job.json", "--run-id", "tue", "--json", in: directory)
-    #expect(try JSONOutput.object(plan.output)["next"] as? String == "refuse")
-    try TestDatabase.make(in: directory, "DROP TRIGGER stop")
-    #expect(try run("mon").status == 0)
-    #expect(try sum() == 100)
-    #expect(try run("tue").status == 0)
-    #expect(try sum() == 200)
-  }
-
-  @Test func `IDs of exports are kept in the checkpoint`() throws {
-    try directory.write(JobText.export(to: "out.ndjson"), to: "job.json")
-    #expect(try run("mon").status == 0)
-    #expect(try run("tue").status == 0)
-    try TestDatabase.make(in: directory, "UPDATE numbers SET n = 7")
-    #expect(try run("mon").status == 0)
-    #expect(
-      try !String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("7,\"label")
-    )
-    #expect(try run("wed").status == 0)
-    #expect(try String(decoding: directory.read("out.ndjson"), as: UTF8.self).contains("\"n\":7"))
   }
 
   @Test func `an ID that is none is refused`() throws {

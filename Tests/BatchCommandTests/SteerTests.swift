@@ -39,61 +39,6 @@ import Testing
     }
   }
 
-  @Test func `a paused run does nothing until it is resumed`() throws {
-    let program = try start()
-    try program.wait(forEvent: "throttled")
-    try ask("pause", "job.json")
-    let event = try untilHeld(program)
-    #expect(event["state"] as? String == "paused")
-    #expect(event["throttle"] as? String == "pause: until batch resume")
-    // Chunks at the writer when it was paused are finished; then nothing changes any more.
-    var changed = try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
-    var unchanged = 0
-    while unchanged < 3 {
-      let status = try JSONOutput.object(
-        BatchProgram.run("status", "job.json", "--json", in: directory).output
-      )
-      #expect(status["state"] as? String == "paused")
-      let now = try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
-      unchanged = now == changed ? unchanged + 1 : 0
-      changed = now
-    }
-    #expect(try #require(Int(changed[0])) < 2000)
-    let settings = ["chunk.size=2000", "chunk.target=none", "throttle.sleepRatio=none"]
-    #expect(try BatchProgram(["set", "job.json"] + settings, in: directory).wait().status == 0)
-    try ask("resume", "job.json")
-    let result = program.wait()
-    #expect(result.status == 0, "\(result.errors)")
-    let last = try #require(JSONOutput.lines(result.output).last)
-    // The rest was done in one chunk, beside those that were in flight.
-    #expect(try #require(last["chunks"] as? Int) < 100)
-    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
-    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
-  }
-
-  @Test(arguments: [false, true])
-  func `a cancelled run can be resumed, and is not paused forever`(paused: Bool) throws {
-    let program = try start()
-    if paused {
-      try ask("pause", "job.json")
-      _ = try untilHeld(program)
-    }
-    try ask("cancel", "job.json")
-    let result = program.wait()
-    #expect(result.status == 3, "\(result.errors)")
-    let last = try #require(JSONOutput.lines(result.output).last)
-    #expect(
-      last["stopReason"] as? String == "batch cancel" && last["state"] as? String == "stopped"
-    )
-    let done = try #require(last["done"] as? Int)
-    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
-    #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
-    try writeJob([:])
-    let resumed = try BatchProgram.run("run", "job.json", "--chunk-size", "1000", in: directory)
-    #expect(resumed.status == 0, "\(resumed.errors)")
-    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
-  }
-
   @Test func `a rate that is set holds from then on`() throws {
     let program = try start()
     try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
@@ -125,16 +70,6 @@ import Testing
     let done = try #require(last["done"] as? Int)
     #expect(command == "set" ? done == 2000 : done < 2000)
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
-  }
-
-  @Test func `without a live run there is nothing to steer`() throws {
-    for arguments in [["pause"], ["resume"], ["cancel"], ["set"]] {
-      let more = arguments == ["set"] ? ["chunk.size=5"] : []
-      let result = try BatchProgram(arguments + ["job.json"] + more, in: directory).wait()
-      #expect(result.status == 2)
-      #expect(result.errors.contains("no run of job \"job\" is alive"))
-    }
-    #expect(try directory.names() == ["job.json", "test.db"])
   }
 
   @Test(arguments: [

@@ -99,55 +99,6 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
   }
 
-  @Test func `a stopped run resumes`() throws {
-    // What is slow is slow on the first 100 rows only, and for the rest of them quick.
-    let slow = "n + 1 + CASE WHEN id > 100 THEN 0 ELSE \(JobText.slowZero) END"
-    let job = try JobText.update(["n": slow], adding: ["chunk": ["size": 10]])
-    try directory.write(job, to: "job.json")
-    let program = try start()
-    program.send(SIGINT)
-    let stopped = program.wait()
-    #expect(stopped.status == 3, "\(stopped.errors)")
-    let before = try #require(JSONOutput.lines(stopped.output).last)
-    let result = try finishQuickly()
-    #expect(result.status == 0, "\(result.errors)")
-    let lines = try JSONOutput.lines(result.output)
-    #expect(lines.first?["event"] as? String == "resumed")
-    #expect(lines.last?["event"] as? String == "finished")
-    #expect(lines.last?["resumedAt"] as? Int == before["done"] as? Int)
-    #expect(lines.last?["run"] as? String == before["run"] as? String)
-    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
-  }
-
-  @Test func `a run stops when its time is over, and resumes with as much again`() throws {
-    try writeSlowJob(
-      where: "id <= 500",
-      ["limits": ["runtime": "1ms"], "chunk": ["size": 100], "workers": 1]
-    )
-    var before = 0
-    for round in 1... {
-      let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
-      let last = try #require(JSONOutput.lines(result.output).last)
-      let done = try #require(last["done"] as? Int)
-      // However short the time, the chunk in flight is committed.
-      #expect(done > before)
-      #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(Int64(done)))
-      before = done
-      if result.status == 0 {
-        #expect(round > 1)
-        break
-      }
-      try #require(result.status == 3, "\(result.errors)")
-      #expect(last["event"] as? String == "stopped")
-      #expect(last["stopReason"] as? String == "the time of limits.runtime is over")
-      let status = try BatchProgram.run("status", "job.json", in: directory)
-      #expect(status.output.contains("reason:     the time of limits.runtime is over"))
-    }
-    #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n <> (id <= 500)") == [])
-    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
-    #expect(try JSONOutput.object(status.output)["stopReason"] is NSNull)
-  }
-
   @Test func `a second signal ends the run immediately`() throws {
     // One chunk, which takes seconds: the first signal cannot end it.
     try writeSlowJob(["chunk": ["size": 4000]])
@@ -182,32 +133,6 @@ import Testing
     #expect(result.output.hasPrefix("job: stopped, resumable, "), "\(result.output)")
     let said = result.errors.split(separator: "\n").count { $0.hasPrefix("stopping: finishing") }
     #expect(said == 1, "\(result.errors)")
-  }
-
-  @Test func `another runner is refused while the first lives and takes over when it is dead`()
-    throws
-  {
-    try writeSlowJob()
-    let first = try start()
-    let second = try BatchProgram.run("run", "job.json", in: directory)
-    #expect(second.status == 5)
-    #expect(
-      second.errors.contains("another run of this job is alive (process \(first.identifier))")
-    )
-    #expect(second.output == "")
-    let fresh = try BatchProgram.run("run", "job.json", "--fresh", in: directory)
-    #expect(fresh.status == 5)
-    let live = try BatchProgram.run("status", "job.json", in: directory)
-    let process = live.output.split(separator: "\n").first { $0.hasPrefix("  process:") }
-    #expect(process?.hasSuffix(" \(first.identifier)") == true, "\(live.output)")
-    try waitForProgress(first)
-    first.send(SIGKILL)
-    #expect(first.wait().status == -SIGKILL)
-    #expect(try directory.names().contains("job.batch.lock"))
-    let third = try start(event: "resumed")
-    third.send(SIGINT)
-    #expect(third.wait().status == 3)
-    #expect(try !directory.names().contains("job.batch.lock"))
   }
 
   @Test func `a lock file that nobody holds means nothing`() throws {
@@ -246,19 +171,6 @@ import Testing
     let program = try start(event: "resumed")
     program.send(SIGINT)
     #expect(program.wait().status == 3)
-  }
-
-  @Test func `a finished job starts over and fresh has nothing to set aside`() throws {
-    try directory.write(JobText.update(), to: "job.json")
-    for arguments in [[], ["--fresh"], []] {
-      let result = try BatchProgram(["run", "job.json", "--json"] + arguments, in: directory).wait()
-      #expect(result.status == 0, "\(result.errors)")
-      #expect(try JSONOutput.lines(result.output).first?["event"] as? String == "started")
-    }
-    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["3"])
-    #expect(
-      try directory.names() == ["job.batch", "job.batch.history", "job.json", "test.db"]
-    )
   }
 
   @Test func `a signal during the selection leaves nothing`() throws {

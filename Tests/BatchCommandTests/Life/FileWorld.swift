@@ -5,7 +5,8 @@ import Foundation
 final class FileWorld: RunWorld {
   let world: World
   let directory: TemporaryDirectory
-  private(set) var rows: Int
+  var rows: Int
+  let entity = "numbers"
   var settings: [String: Any] = [:]
   var isChanged = false
   private let path: String
@@ -112,10 +113,7 @@ final class FileWorld: RunWorld {
     return counts.sorted { $0.key < $1.key }.map { "\($0.key) x \($0.value)" }
   }
 
-  func insertRow() throws {
-    rows += 1
-    try TestDatabase.make(in: directory, "INSERT INTO numbers (id) VALUES (\(rows))")
-  }
+  func execute(_ sql: String) throws { try TestDatabase.make(in: directory, sql) }
 
   func poison(_ rows: [Int]) throws {
     let list = rows.map(String.init).joined(separator: ", ")

@@ -25,9 +25,11 @@ extension RunLifeTests {
       #expect(try life.object("plan", "--run-id", "wed")["next"] as? String == "refuse")
     }
     #expect(try life.object("status", "--run-id", "mon")["run"] as? String == first.run)
+    let text = try life.ask("status", "--run-id", "tue").output
+    #expect(text.contains(/\n  run ID: +tue\n/), "\(text)")
     let unknown = try life.ask("status", "--run-id", "wed", expecting: 2)
     #expect(unknown.errors.contains("there is no record of a run with the run ID \"wed\""))
-    // The other ID is done, and stays so.
+    // The other ID is done all the same.
     #expect(try life.run("--run-id", "mon").run == first.run)
     #expect(try life.run("--run-id", "tue").run == held["run"] as? String)
     try life.expectDone(runs: 2)
@@ -44,9 +46,11 @@ extension RunLifeTests {
     world: World
   ) throws {
     let life = try world.make()
-    try life.ask("cleanup", expecting: world.hasJobFile ? 0 : 2)
-    let (process, held) = try life.hold()
-    let done = try #require(try life.end(process, by: SIGTERM).done)
+    if world.hasJobFile {
+      #expect(try life.ask("cleanup").output.hasPrefix("removed 0 runs from "))
+    }
+    let (first, held) = try life.hold()
+    let done = try #require(try life.end(first, by: SIGTERM).done)
     if world.hasJobFile {
       let dry = try BatchProgram.run(
         "run",
@@ -56,29 +60,33 @@ extension RunLifeTests {
         "--json",
         in: life.directory
       )
-      try withDrift("a dry run forgets --fresh", if: world.isShared) { () throws in
-        #expect(try JSONOutput.object(dry.output)["next"] as? String == "begin")
+      let next = try JSONOutput.object(dry.output)["next"] as? String
+      withDrift("a dry run forgets --fresh", if: world.isShared) {
+        #expect(next == "begin")
       }
     }
-    let fresh = try life.run("--fresh")
-    #expect(fresh.names.suffix(2) == ["started", "finished"])
-    #expect(fresh.run != held["run"] as? String && fresh.done == life.rows)
+    let (second, fresh) = try life.hold("--fresh")
+    try life.end(second, by: SIGTERM)
+    #expect(fresh["run"] as? String != held["run"] as? String)
+    let aside = try life.directory.names().filter { $0.contains(".1.") }
+    let partial = try life.directory.names().filter { $0.hasSuffix(".partial") }
+    #expect(aside.isEmpty == world.isShared, "\(world): \(aside)")
+    try life.directory.write("mine", to: "job.7.batch")
+    let cleanup = try life.ask("cleanup").output
+    for name in aside { #expect(cleanup.contains("removed \(name)\n"), "\(cleanup)") }
+    let left = try life.directory.names()
+    #expect(left.filter { $0.contains(".1.") } == [] && left.contains("job.7.batch"))
+    // That of the unfinished run stays with it, and no other.
+    #expect(left.count { $0.hasSuffix(".partial") } == min(1, partial.count))
+
+    let resumed = try life.run()
+    #expect(resumed.run == fresh["run"] as? String && resumed.done == life.rows)
     let counts =
       world.adds ? ["1 x \(life.rows - done)", "2 x \(done)"] : ["1 x \(life.rows)"]
     #expect(try life.counts() == counts)
-    // There is nothing to set aside.
+    // There is nothing to set aside any more.
     #expect(try life.run("--fresh").names == ["started", "finished"])
-    let left = try life.directory.names().filter { $0.contains(".1.") || $0.hasSuffix(".partial") }
-    #expect(left.isEmpty == world.isShared, "\(world): \(left)")
-    let cleanup = try life.ask("cleanup")
-    for name in left { #expect(cleanup.output.contains("\(name)\n"), "\(cleanup.output)") }
-    let names = try life.directory.names()
-    #expect(names.filter { $0.contains(".1.") || $0.hasSuffix(".partial") } == [])
-    // What can be resumed stays.
-    let (last, unfinished) = try life.hold()
-    try life.end(last, by: SIGTERM)
-    try life.ask("cleanup")
-    #expect(try life.run().run == unfinished["run"] as? String)
+    #expect(try life.directory.names().filter { $0.contains(".1.") } == [])
   }
 
   // MARK: Lost records

@@ -81,8 +81,9 @@ enum World: String, CaseIterable, CustomTestStringConvertible {
 protocol RunWorld: AnyObject {
   var world: World { get }
   var directory: TemporaryDirectory { get }
-  /// How many rows there are.
-  var rows: Int { get }
+  /// How many rows there are, and where.
+  var rows: Int { get set }
+  var entity: String { get }
   /// The program that runs the job, its arguments, and what operators' commands call the run.
   var program: String { get }
   var command: [String] { get }
@@ -96,8 +97,8 @@ protocol RunWorld: AnyObject {
   func writeJob() throws
   /// How often rows were done, and how many of them: `1 x 60`.
   func counts() throws -> [String]
-  /// Adds a row, which the job selects too.
-  func insertRow() throws
+  /// Has the database do a statement.
+  func execute(_ sql: String) throws
   /// Has changes of these rows fail, and of no others.
   func poison(_ rows: [Int]) throws
   /// How often what has failed was tried.
@@ -121,7 +122,9 @@ extension RunWorld {
     try BatchProgram(command + ["--json"] + more, of: program, in: directory)
   }
 
-  /// Starts the run, and waits until it is held with something done. The next one is not held.
+  /// Starts the run, and waits until it is held with something done.
+  ///
+  /// The next one is not held, since the job is rewritten meanwhile.
   ///
   /// - Returns: The process, and what it says of its state.
   func hold(
@@ -216,6 +219,12 @@ extension RunWorld {
     let result = try BatchProgram([name, subject, "--json"] + more, in: directory).wait()
     #expect(result.status == 0, "\(world): \(name): \(result.errors)")
     return try JSONOutput.object(result.output)
+  }
+
+  /// Adds a row, which the job selects too.
+  func insertRow() throws {
+    rows += 1
+    try execute("INSERT INTO \(entity) (id) VALUES (\(rows))")
   }
 
   // MARK: Looking
