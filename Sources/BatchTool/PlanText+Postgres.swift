@@ -8,14 +8,14 @@ extension PlanText {
     ofShared job: Job,
     _ arguments: JobArguments,
     chunkSize: Int?,
-    runID: String?,
+    options: BatchRun.Options,
     json: Bool
   ) async throws(BatchError) {
     let report = try await PostgresPlanReport(
       of: job,
       parameters: arguments.values(for: job),
       chunkSize: chunkSize,
-      runID: runID,
+      options: options,
       handlers: BatchTool.handlers
     )
     if json { return try Terminal.printJSON(report, pretty: true) }

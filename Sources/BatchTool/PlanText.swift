@@ -29,21 +29,21 @@ struct PlanText {
     json: Bool
   ) async throws(BatchError) {
     let job = try await arguments.load()
+    var options = BatchRun.Options()
+    options.runID = runID
+    options.fresh = fresh
+    options.parameterTexts = arguments.parameters
     #if PostgreSQL
     if job.database.server != nil {
       return try await print(
         ofShared: job,
         arguments,
         chunkSize: chunkSize,
-        runID: runID,
+        options: options,
         json: json
       )
     }
     #endif
-    var options = BatchRun.Options()
-    options.runID = runID
-    options.fresh = fresh
-    options.parameterTexts = arguments.parameters
     let text = try await PlanText(arguments.plan(of: job), chunkSize: chunkSize, options: options)
     if json {
       let line = PlanLine(report: text.report, next: text.next)

@@ -35,8 +35,50 @@ extension FoundRuns<SharedRun> {
 }
 
 extension RunDecision<SharedRun> {
-  /// The decision in words.
-  var words: String { words(joining: "takes part in the unfinished run") }
+  /// What the job's next run does, in a word and in words; `refuse` if it is refused.
+  ///
+  /// - Parameters:
+  ///   - runs: The runs of the job, the newest last.
+  ///   - request: What is asked for.
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters; nil if they are not known.
+  /// - Returns: The word and the words.
+  static func next(
+    after runs: [SharedRun],
+    _ request: RunRequest,
+    of job: Job,
+    _ parameters: (RunIdentity) -> ParameterValues?
+  ) -> (name: String, words: String) {
+    do throws(BatchError) {
+      let decision = try RunDecision(FoundRuns(runs), request, job: job.name)
+      switch decision {
+      case .join(let run), .conclude(let run), .concludeFirst(let run):
+        let metadata = try run.record.described()
+        try metadata.refuse(
+          unless: job,
+          parameters(RunIdentity(metadata)),
+          at: run.place ?? metadata.run
+        )
+      case .begin, .nothing: break
+      }
+      return (decision.name, decision.words(joining: "takes part in the unfinished run"))
+    } catch {
+      return ("refuse", "refuses: \(error)")
+    }
+  }
+}
+
+extension BatchRun.Options {
+  /// The values of a job's parameters for a run; nil if none, or not all, are given.
+  func givenParameters(of job: Job, for run: RunIdentity) -> ParameterValues? {
+    guard let parameterTexts, !parameterTexts.isEmpty else { return nil }
+    return try? ParameterValues(
+      arguments: parameterTexts,
+      declarations: job.parameters,
+      runStartedAt: run.startedAt,
+      runID: run.run
+    )
+  }
 }
 
 extension SharedRun {
@@ -47,26 +89,16 @@ extension SharedRun {
     try RunMetadata(ofSharedRun: self)
   }
 
-  /// The error for a job that differs from the one that the run began with.
-  private func refusal(_ reason: String) -> BatchError {
-    BatchError(
-      .otherRun,
-      reason,
-      at: "run \(run)",
-      remedy: "undo the change to take part in the run, or run with --fresh to set it aside"
-    )
-  }
-
   /// Refuses to take part with a changed job, changed parameters, or as a role that sees other rows.
   func refuse(unless plan: PostgresPlan) throws(BatchError) {
-    let then = JobFingerprint(text: fingerprint)
-    let differences = plan.fingerprint.differences(from: then)
-    if !differences.isEmpty {
-      throw refusal(
-        "the job has changed since the run began: \(differences.joined(separator: ", "))"
-      )
-    }
-    try plan.refuse(unlessExpecting: described().schema, at: "run \(run)")
+    let metadata = try described()
+    try metadata.refuse(
+      unless: plan.job,
+      plan.parameters,
+      identifiersHash: plan.identifiers?.contentHash,
+      at: "run \(run)"
+    )
+    try plan.refuse(unlessExpecting: metadata.schema, at: "run \(run)")
   }
 }
 #endif

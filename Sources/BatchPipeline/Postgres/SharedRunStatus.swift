@@ -65,9 +65,7 @@ package struct SharedRunStatus: Sendable, Encodable {
         throw BatchError(.otherRun, "run \(run.run) has just been removed", remedy: "ask again")
       }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
-      let next = Result { () throws(BatchError) in
-        try RunDecision(FoundRuns(runs), request, job: job.name)
-      }
+      let next = RunDecision.next(after: runs, request, of: job) { _ in nil }
       let beginning = try job.wordsOfBeginning(in: session)
       return SharedRunStatus(standing, hosts, lease: lease, next, beginning)
     }
@@ -77,7 +75,7 @@ package struct SharedRunStatus: Sendable, Encodable {
     _ standing: SharedRunStanding,
     _ hosts: [RunHostStanding],
     lease: Duration,
-    _ decision: Result<RunDecision<SharedRun>, BatchError>,
+    _ next: (name: String, words: String),
     _ beginning: String?
   ) {
     // It does not matter how processes left a run that is over.
@@ -115,10 +113,7 @@ package struct SharedRunStatus: Sendable, Encodable {
       }
     }
     self.summary = summary
-    switch decision {
-    case .success(let decision): (next, nextWords) = (decision.name, decision.words)
-    case .failure(let error): (next, nextWords) = ("refuse", "refuses: \(error)")
-    }
+    (self.next, nextWords) = next
     if let beginning { nextWords += "; one begins: \(beginning)" }
   }
 

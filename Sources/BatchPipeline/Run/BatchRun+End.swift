@@ -73,7 +73,7 @@ extension BatchRun {
     if options.joinOnly {
       throw BatchError(
         .invalidJob,
-        "--join-only is for runs shared by several processes, not for runs on SQLite",
+        "--join-only is for runs that processes share; this one is recorded in a file of one process",
         remedy: "leave it out"
       )
     }

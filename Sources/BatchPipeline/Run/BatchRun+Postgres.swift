@@ -461,7 +461,10 @@ extension BatchRun {
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
   ) async throws(BatchError) -> RunSummary {
-    let parameters = try jobWork.parameters(of: RunIdentity(run.described()))
+    let metadata = try run.described()
+    let parameters = try jobWork.parameters(of: RunIdentity(metadata))
+    // The hooks of another job are not those of this end.
+    try metadata.refuse(unless: job, parameters, at: "run \(run.run)")
     let hooks = try RunHooks(job, parameters: parameters)
     onEvent(.message("the run was finished before; this concludes it"))
     let summary = try await summary(of: run, tables, opening)

@@ -235,7 +235,7 @@ public final class BatchRun: Sendable {
     _ answer: Answer
   ) async throws(BatchError) -> Ended {
     guard job.keepsRecord else {
-      return try await begin(after: nil, FileFindings(job: job.name), onEvent, answer)
+      return try await begin(FileFindings(job: job.name), onEvent, answer)
     }
     let findings = try await FileFindings(
       of: job,
@@ -243,7 +243,7 @@ public final class BatchRun: Sendable {
       interruptedRetry: lock?.interruptedRetry
     )
     switch try findings.decide() {
-    case .begin: return try await begin(after: findings.previous, findings, onEvent, answer)
+    case .begin: return try await begin(findings, onEvent, answer)
     case .join(let run):
       switch run.record {
       case .checkpoint(let checkpoint):
@@ -259,7 +259,7 @@ public final class BatchRun: Sendable {
       let last = try await conclude(run.record, findings, onEvent, answer)
       if let problem = last.summary.unacknowledged { throw run.isNotTold(problem) }
       try last.unacknowledged?.acknowledge()
-      return try await begin(after: findings.previous, findings, onEvent, answer)
+      return try await begin(findings, onEvent, answer)
     }
   }
 
@@ -271,7 +271,6 @@ public final class BatchRun: Sendable {
   // MARK: Beginning
 
   private func begin(
-    after previous: Checkpoint?,
     _ findings: FileFindings,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
@@ -295,7 +294,7 @@ public final class BatchRun: Sendable {
     metadata.pastRuns = past.isEmpty ? nil : past
     metadata.isEntered = plan.ledger == .store ? true : nil
     metadata.invocation = job.invocation(commandLine: options.commandLine)
-    try plan.describeOutput(in: &metadata, after: previous)
+    try plan.describeOutput(in: &metadata, after: findings.checkpoint)
 
     // The selection may be refused or interrupted, so it comes before any write; a store without an
     // identity gets the one that its identifiers carry.
@@ -321,7 +320,7 @@ public final class BatchRun: Sendable {
           await findings.store?.close()
           var findings = findings
           findings.store = nil
-          return try await begin(after: previous, findings, onEvent, answer)
+          return try await begin(findings, onEvent, answer)
         }
         var description = RunDescription(
           metadata,

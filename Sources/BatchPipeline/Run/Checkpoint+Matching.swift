@@ -6,7 +6,12 @@ import SystemPackage
 extension Checkpoint {
   /// Refuses to resume a run whose job, store or schema has changed since it began.
   func refuse(unless plan: JobPlan, identifiersHash: String?) throws(BatchError) {
-    try refuse(unless: plan.job, plan.parameters, identifiersHash: identifiersHash)
+    try metadata.refuse(
+      unless: plan.job,
+      plan.parameters,
+      identifiersHash: identifiersHash,
+      at: path.string
+    )
     let store = list.header.storeIdentifier
     guard plan.store.identity.admits(store, atPath: plan.store.path) else {
       throw refusal(
@@ -29,40 +34,7 @@ extension Checkpoint {
   ///   - parameters: The values of its parameters; nil if they are not known.
   /// - Throws: `BatchError` of code `otherRun`.
   func refuse(unless job: Job, _ parameters: ParameterValues?) throws(BatchError) {
-    let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
-    guard job.source.identifiers == nil || identifiers != nil else { return }
-    try refuse(unless: job, parameters, identifiersHash: identifiers?.contentHash)
-  }
-
-  private func refuse(
-    unless job: Job,
-    _ parameters: ParameterValues?,
-    identifiersHash: String?
-  ) throws(BatchError) {
-    guard metadata.job == job.name else {
-      throw refusal("this is the checkpoint of job \"\(metadata.job)\"")
-    }
-    let now = JobFingerprint(
-      job: job,
-      parameters: parameters ?? ParameterValues(),
-      store: "",
-      identifiersHash: identifiersHash
-    )
-    let then = JobFingerprint(text: metadata.fingerprint)
-    let differences = now.differences(from: then, comparingParameters: parameters != nil)
-    guard differences.isEmpty else {
-      let list = differences.joined(separator: ", ")
-      guard differences.allSatisfy({ $0.hasPrefix("parameter ") }) else {
-        throw refusal("the job has changed since the run began: \(list)")
-      }
-      let given = parametersToGive(to: job).map { " --param \($0.shown)" }.joined()
-      throw refusal(
-        "the run began with other parameters: \(list)",
-        remedy: given.isEmpty
-          ? "give those of the run to resume it, or run with --fresh to set the checkpoint aside"
-          : "to resume it give\(given), or run with --fresh to set the checkpoint aside"
-      )
-    }
+    try metadata.refuse(unless: job, parameters, at: path.string)
   }
 
   /// The error if the store does not know the run.
@@ -77,10 +49,79 @@ extension Checkpoint {
     )
   }
 
-  func refusal(
-    _ reason: String,
-    remedy: String = "undo the change to resume, or run with --fresh to set the checkpoint aside"
-  ) -> BatchError {
+  func refusal(_ reason: String, remedy: String = RunMetadata.remedy) -> BatchError {
     BatchError(.otherRun, reason, at: path.string, remedy: remedy)
+  }
+}
+
+extension RunMetadata {
+  /// What to do about a job that has changed since its run began.
+  static let remedy = "undo the change to resume, or run with --fresh to set the run aside"
+
+  /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
+  /// list of identifiers.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters; nil if they are not known.
+  ///   - place: Where the run is recorded.
+  /// - Throws: `BatchError` of code `otherRun`.
+  func refuse(
+    unless job: Job,
+    _ parameters: ParameterValues?,
+    at place: String
+  ) throws(BatchError) {
+    let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
+    guard job.source.identifiers == nil || identifiers != nil else { return }
+    try refuse(
+      unless: job,
+      parameters,
+      identifiersHash: identifiers?.contentHash,
+      at: place
+    )
+  }
+
+  /// The same with a list of identifiers, whose content counts.
+  func refuse(
+    unless job: Job,
+    _ parameters: ParameterValues?,
+    identifiersHash: String?,
+    at place: String
+  ) throws(BatchError) {
+    guard self.job == job.name else {
+      throw BatchError(
+        .otherRun,
+        "this is the checkpoint of job \"\(self.job)\"",
+        at: place,
+        remedy: Self.remedy
+      )
+    }
+    let now = JobFingerprint(
+      job: job,
+      parameters: parameters ?? ParameterValues(),
+      store: "",
+      identifiersHash: identifiersHash
+    )
+    let then = JobFingerprint(text: fingerprint)
+    let differences = now.differences(from: then, comparingParameters: parameters != nil)
+    guard !differences.isEmpty else { return }
+    let list = differences.joined(separator: ", ")
+    guard differences.allSatisfy({ $0.hasPrefix("parameter ") }) else {
+      throw BatchError(
+        .otherRun,
+        "the job has changed since the run began: \(list)",
+        at: place,
+        remedy: Self.remedy
+      )
+    }
+    let given = parametersToGive(to: job).map { " --param \($0.shown)" }.joined()
+    throw BatchError(
+      .otherRun,
+      "the run began with other parameters: \(list)",
+      at: place,
+      remedy: given.isEmpty
+        ? "give those of the run to resume it, or run with --fresh to set the run aside"
+        : "to resume it give\(given), or run with --fresh to set the run aside"
+    )
   }
 }

@@ -20,10 +20,10 @@ struct ParameterArgument {
   }
 }
 
-extension Checkpoint {
+extension RunMetadata {
   /// The parameters of a run that the job does not have by default.
   func parametersToGive(to job: Job) -> [ParameterArgument] {
-    let recorded = metadata.parameters ?? [:]
+    let recorded = parameters ?? [:]
     return job.parameters.sorted { $0.key < $1.key }.compactMap { name, declaration in
       guard let value = recorded[name] else { return nil }
       if declaration.secret {
@@ -33,8 +33,8 @@ extension Checkpoint {
       let own =
         switch declaration.default {
         case .value(let value): value.words
-        case .runStartedAt: metadata.startedAt
-        case .runID: metadata.run
+        case .runStartedAt: startedAt
+        case .runID: run
         case nil: ParameterValue.null.words
         }
       return value == own ? nil : ParameterArgument(name: name, value: value)

@@ -9,9 +9,6 @@ extension FileFindings {
     try RunDecision(runs, request, job: job)
   }
 
-  /// The checkpoint whose place that of a new run takes, unless it is set aside.
-  var previous: Checkpoint? { replacedFile == nil ? checkpoint : nil }
-
   /// What it means to join the run of a decision, in words.
   func wordsOfJoining(_ decision: RunDecision<FileRun>) -> String {
     if case .join(let run) = decision, case .stored = run.record {

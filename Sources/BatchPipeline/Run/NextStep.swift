@@ -45,13 +45,13 @@ public struct NextStep: Sendable, Encodable {
       var options = options
       var parameters: [ParameterArgument] = []
       if options.hasNoParameters, let checkpoint = decision.continued {
-        parameters = checkpoint.parametersToGive(to: job)
+        parameters = checkpoint.metadata.parametersToGive(to: job)
         let texts = parameters.compactMap(\.argument)
         // The value of a secret is unknown, so parameters are not compared then.
         if texts.count == parameters.count { options.parameterTexts = texts }
       }
       let run = BatchRun(job, options: options, handlers: handlers)
-      try await decision.refuse(unless: run, after: findings.previous)
+      try await decision.refuse(unless: run, after: findings.checkpoint)
       switch decision {
       case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
       case .join:

@@ -63,18 +63,16 @@ package struct PostgresPlanReport: Sendable, Encodable {
   ///   - job: The job.
   ///   - parameters: The values of its parameters.
   ///   - chunkSize: How many identifiers a chunk has; nil for the job's number.
-  ///   - runID: The identifier of the work, if it has one.
+  ///   - options: What may differ from one run to the next.
   ///   - handlers: Handlers that the `handler` of a transform may name.
   /// - Throws: `BatchError` with the place in the job file if the job does not fit its database.
   package init(
     of job: Job,
     parameters: ParameterValues,
     chunkSize: Int? = nil,
-    runID: String? = nil,
+    options: BatchRun.Options = .init(),
     handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
-    var options = BatchRun.Options()
-    options.runID = runID
     // Of an export to one file the files say it.
     let step = job.sharedServer == nil ? await NextStep(of: job, options: options) : nil
     self = try await job.inSession { session throws(BatchError) in
@@ -90,7 +88,10 @@ package struct PostgresPlanReport: Sendable, Encodable {
         next = (step.name, step.words)
       } else {
         try RunTables(of: session).requireUse(in: session)
-        next = try plan.next(for: runID, in: session)
+        let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
+        next = RunDecision.next(after: runs, options.request, of: job) { run in
+          options.givenParameters(of: job, for: run)
+        }
       }
       let options = TransactionOptions(
         .repeatableRead,
@@ -173,20 +174,6 @@ package struct PostgresPlanReport: Sendable, Encodable {
 }
 
 extension PostgresPlan {
-  /// What `batch run` would do with a run that hosts share, in a word and in words.
-  fileprivate func next(
-    for runID: String?,
-    in session: PostgresSession
-  ) throws(BatchError) -> (String, String) {
-    let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
-    do throws(BatchError) {
-      let decision = try RunDecision(FoundRuns(runs), RunRequest(runID: runID), job: job.name)
-      return (decision.name, decision.words)
-    } catch {
-      return ("refuse", "refuses: \(error)")
-    }
-  }
-
   /// What is run for each chunk.
   fileprivate func statementText() throws(BatchError) -> String {
     switch work {

@@ -140,6 +140,8 @@ package struct IdentifierFetch: Sendable {
             try await reader.perform(Self.end)
             return .success(lists)
           } catch {
+            // The others need not read on.
+            next.withLock { $0 = ranges.count }
             return .failure(error)
           }
         }

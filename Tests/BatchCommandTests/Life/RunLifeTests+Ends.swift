@@ -50,20 +50,12 @@ extension RunLifeTests {
     // Another job does not get that of this one, but may have it set aside.
     try life.runUntold(">&-")
     try life.write(changed: true)
-    try withDrift("a changed job gets the end of the earlier one", if: world.isShared) {
-      () throws in
-      if world.hasJobFile {
-        #expect(try life.object("status")["next"] as? String == "refuse")
-        #expect(try life.object("plan")["next"] as? String == "refuse")
-      }
-      try life.expectRefusal(says: world.hasJobFile ? ["the job has changed"] : [])
+    if world.hasJobFile {
+      #expect(try life.object("status")["next"] as? String == "refuse")
+      #expect(try life.object("plan")["next"] as? String == "refuse")
     }
-    // By objects it is the closure that says what is done.
-    let isFile = world.hasJobFile && !world.adds && !world.isShared
-    try withDrift("the output of the run that is set aside is in the way", if: isFile) {
-      () throws in
-      #expect(try life.run("--fresh").names.suffix(2) == ["started", "finished"])
-    }
+    try life.expectRefusal(says: world.hasJobFile ? ["the job has changed"] : [])
+    #expect(try life.run("--fresh").names.suffix(2) == ["started", "finished"])
     try life.expectDone(runs: world == .objects ? 3 : 4)
   }
 
@@ -144,19 +136,15 @@ extension RunLifeTests {
     try life.poison([17])
     try life.runUntold(">/dev/full", "retry-failed")
     #expect(try life.attempts() == [2])
-    try withDrift("a retry is made again", if: world.isShared) { () throws in
-      #expect(try life.retry(expecting: 4).names == ["finished"])
-      #expect(try life.attempts() == [2])
-    }
+    #expect(try life.retry(expecting: 4).names == ["finished"])
+    #expect(try life.attempts() == [2])
     try life.poison([])
     try life.runUntold(">/dev/full", "retry-failed")
     try life.expectDone()
     #expect(try life.retry().names == ["finished"])
     try life.expectDone()
-    try withDrift("a retry is told and not acknowledged", if: world.isShared) { () throws in
-      #expect(try life.run().names == ["started", "finished"])
-      try life.expectDone(runs: 2)
-    }
+    #expect(try life.run().names == ["started", "finished"])
+    try life.expectDone(runs: 2)
   }
 
   @Test(arguments: World.all { $0.hasJobFile && !$0.retries })
@@ -180,12 +168,10 @@ extension RunLifeTests {
     try life.write(changed: true)
     try life.expectRefusal(says: world.hasJobFile ? ["the job has changed"] : [])
     if world.hasJobFile {
-      try withDrift("a changed job is said to take part", if: world.isShared) { () throws in
-        #expect(try life.object("status")["next"] as? String == "refuse")
-        let plan = try life.object("plan")
-        #expect(plan["next"] as? String == "refuse")
-        #expect((plan["nextWords"] as? String)?.contains("the job has changed") == true)
-      }
+      #expect(try life.object("status")["next"] as? String == "refuse")
+      let plan = try life.object("plan")
+      #expect(plan["next"] as? String == "refuse")
+      #expect((plan["nextWords"] as? String)?.contains("the job has changed") == true)
     }
     if world.retries {
       let files = try life.directory.contents()
