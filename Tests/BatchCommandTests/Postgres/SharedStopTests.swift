@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// How long a run takes to stop while the server does not let it go on.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct SharedStopTests {
+@Suite(.serialized, .timeLimit(.minutes(60))) struct SharedStopTests {
   private static let cluster = Result {
     try TestCluster(configuration: "max_prepared_transactions = 10")
   }

@@ -8,7 +8,7 @@ import Testing
 @testable import BatchPostgres
 
 /// The settings of a database hold in all that its users wrote, as in psql; what leaves the server does not depend on them.
-@Suite(.timeLimit(.minutes(10))) struct SettingsTests {
+@Suite(.timeLimit(.minutes(60))) struct SettingsTests {
   private static let settings: KeyValuePairs = [
     "datestyle": ["ISO, DMY", "SQL, DMY", "German", "Postgres, MDY", "ISO, YMD"],
     "timezone": ["Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "UTC"],
