@@ -135,7 +135,7 @@ struct PlanText {
   }
 
   /// What must still hold for a row at its turn; what need not, and why.
-  private static func text(of recheck: PlanReport.Rechecking) -> String {
+  static func text(of recheck: PlanReport.Rechecking) -> String {
     let terms = recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
     let omitted = recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
     let row = terms.isEmpty ? "the row" : "the row, and \(terms)"

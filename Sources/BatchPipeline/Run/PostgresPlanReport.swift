@@ -12,18 +12,22 @@ import Foundation
 
 /// What a job on PostgreSQL would do, as `batch plan` shows it.
 package struct PostgresPlanReport: Sendable, Encodable {
-  /// The SQL that would be run.
-  package struct SQL: Sendable, Encodable {
-    package let fetch: String
-    package let apply: String
-  }
-
   /// A row, before and after.
   package struct Sample: Sendable, Encodable {
     package let identifier: String
     package let columns: [String]
     package let before: [String?]
     package let after: [String?]?
+
+    private enum CodingKeys: String, CodingKey { case identifier, before, after }
+
+    package func encode(to encoder: any Encoder) throws {
+      let values = { row in Dictionary(zip(columns, row)) { first, _ in first } }
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encode(identifier, forKey: .identifier)
+      try container.encode(values(before), forKey: .before)
+      try container.encodeIfPresent(after.map(values), forKey: .after)
+    }
   }
 
   package let job: String
@@ -40,14 +44,12 @@ package struct PostgresPlanReport: Sendable, Encodable {
   package let chunks: Int
   /// The number of rows in the first chunk, if the next ones adapt to a target.
   package let firstChunk: Int?
-  /// The statement that makes the archive when a run begins; nil if none is to be made.
-  package let archiveCreation: String?
-  package let sql: SQL
+  package let sql: PlanReport.Statements
   /// How the server finds the rows that are selected, and those of a chunk.
   package let queryPlan: [String]
   package let lookUp: [String]
   /// What is rechecked of a row when its turn comes.
-  package let recheck: String
+  package let recheck: PlanReport.Rechecking
   package let locks: [String]
   package let triggers: [String]
   package let foreignKeys: [String]
@@ -138,14 +140,14 @@ package struct PostgresPlanReport: Sendable, Encodable {
     chunks = (matches + chunkSize - 1) / chunkSize
     firstChunk = adapts ? chunkSize : nil
     identifiers = plan.identifiers?.path.string
-    archiveCreation = plan.newArchive?.statement
-    sql = SQL(
+    sql = PlanReport.Statements(
+      create: plan.newArchive?.statement,
       fetch: identifiers.map { "the identifiers of \($0)" } ?? query.statementText,
       apply: try plan.statementText()
     )
     queryPlan = identifiers == nil ? try query.explanation(in: session) : []
     lookUp = try plan.lookUp(in: session)
-    recheck = plan.recheckWords
+    recheck = plan.rechecking
     locks = plan.locks
     triggers = plan.firingTriggers
     foreignKeys = plan.metForeignKeys
@@ -231,14 +233,19 @@ extension PostgresPlan {
   }
 
   /// What must still hold of a row when its turn comes.
-  fileprivate var recheckWords: String {
-    guard let condition else { return "the row" }
-    let text = condition.expression.text.onOneLine
-    if recheck.predicate != nil { return "the row, and `\(text)`" }
+  fileprivate var rechecking: PlanReport.Rechecking {
+    let term = condition?.expression.text.onOneLine
+    let isRechecked = recheck.predicate != nil
     let reason =
       job.source.recheck == .off
-      ? "recheck is off" : "it reads other rows, or gives another value each time"
-    return "the row; not rechecked: `\(text)`, since \(reason)"
+      ? "recheck is off" : "reads other rows, or gives another value each time"
+    return PlanReport.Rechecking(
+      mode: job.source.recheck.rawValue,
+      terms: isRechecked ? term.map { [$0] } ?? [] : [],
+      notRechecked: isRechecked ? [] : term.map { [.init(term: $0, because: reason)] } ?? [],
+      secondsPerChunk: nil,
+      isInterrupted: false
+    )
   }
 
   /// What each chunk locks.

@@ -142,10 +142,8 @@ extension RunLifeTests {
       #expect(sql["fetch"] is String && sql["apply"] is String)
       let sample = try #require((plan["sample"] as? [[String: Any]])?.first)
       #expect(sample["identifier"] is String)
-      try withDrift("the plan has kinds of its own", if: !world.isSQLite) { () throws in
-        #expect(plan["recheck"] is [String: Any])
-        #expect(sample["before"] is [String: Any])
-      }
+      #expect(plan["recheck"] is [String: Any])
+      #expect(sample["before"] is [String: Any])
     }
     let event = try life.run().last
     #expect(Set(event.keys) == Self.summary.union(["event"]))

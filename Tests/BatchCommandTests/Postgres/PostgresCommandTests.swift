@@ -22,8 +22,8 @@ import Testing
     #expect(plan["next"] as? String == "begin")
     #expect((plan["triggers"] as? [String])?.first?.hasPrefix("note, each row") == true)
     let sample = try #require((plan["sample"] as? [[String: Any]])?.first)
-    #expect(sample["before"] as? [String] == ["0"])
-    #expect(sample["after"] as? [String] == ["1"])
+    #expect(sample["before"] as? [String: String] == ["n": "0"])
+    #expect(sample["after"] as? [String: String] == ["n": "1"])
     #expect(try job.batch("plan", "job.json").output.contains("* n  \"0\" → \"1\""))
     #expect(try job.counts() == ["0 x 1000"])
     #expect(try job.database.text("SELECT 1 FROM pg_class WHERE relname LIKE '\\_batch%'") == nil)
@@ -67,7 +67,7 @@ import Testing
     #expect(valid.status == 0, "\(valid.errors)")
     let plan = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
     let statement = "CREATE TABLE \"public\".\"kept\" (LIKE \"public\".\"t\", PRIMARY KEY (\"id\"))"
-    #expect(plan["archiveCreation"] as? String == statement)
+    #expect((plan["sql"] as? [String: Any])?["create"] as? String == statement)
     #expect(try job.batch("plan", "job.json").output.contains("archive   CREATE TABLE"))
     #expect(try job.database.text("SELECT to_regclass('kept')") == nil)
     // Hosts of one run, and of another run with the same archive.
