@@ -61,7 +61,15 @@ struct SetCommand: AsyncParsableCommand {
       }
       changes[String(parts[0])] = String(parts[1])
     }
-    try await job.ask { [changes] control in control.settings.merge(changes) { $1 } }
+    let job = try job.load()
+    if job.database.server != nil, changes["throttle.maximumWAL"] != nil {
+      throw BatchError(
+        .invalidJob,
+        "throttle.maximumWAL bounds the log of an SQLite file",
+        remedy: "leave it out"
+      )
+    }
+    try await LiveJob.ask(job) { [changes] control in control.settings.merge(changes) { $1 } }
   }
 }
 
@@ -73,9 +81,17 @@ struct LiveJob: ParsableArguments {
   )
   var job: String
 
+  func load() throws -> Job { try Job(ofRunNamed: job) }
+
   /// Requests something from the run, which reads the request after its current chunk.
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
-    let job = try Job(ofRunNamed: job)
+    try await Self.ask(load(), change)
+  }
+
+  static func ask(
+    _ job: Job,
+    _ change: @escaping @Sendable (inout RunControl) -> Void
+  ) async throws {
     #if PostgreSQL
     if job.sharedServer != nil {
       return try await RunControl.change(ofSharedRunOf: job, change)

@@ -159,6 +159,10 @@ package struct RunLogic {
   /// Whether the log may be emptied: once per measurement of its length.
   private var mayEmptyLog = false
   private var isCancelled = false
+  /// Whether a chunk has been begun, a span is being claimed, and the run stops when it has been.
+  private var hasBegun = false
+  private var isClaiming = false
+  private var stopsWhenClaimed = false
   private var hasEnded = false
   /// The effects not yet handed over.
   private var effects: [Effect] = []
@@ -244,6 +248,7 @@ package struct RunLogic {
     case .claimed(let claim): hear(claim)
     case .failedToClaim(let error):
       failedClaims += 1
+      claimed()
       if let delay = rest(before: failedClaims, error) {
         claim(after: delay)
       } else if !isExcused(error, moment) {
@@ -277,7 +282,8 @@ package struct RunLogic {
     case .stop: perform(machine.stop())
     case .outOfTime:
       stopReason = stopReason ?? "the time of limits.runtime is over"
-      perform(machine.stop())
+      // However short the time, a chunk is done: or a run with less than it takes to claim one would never end.
+      if isClaiming, !hasBegun { stopsWhenClaimed = true } else { perform(machine.stop()) }
     }
     emptyLogIfQuiet()
     return handOver()
@@ -343,6 +349,13 @@ package struct RunLogic {
     case .noneFree(let delay): claim(after: delay)
     case .exhausted: perform(machine.exhausted())
     }
+    claimed()
+  }
+
+  private mutating func claimed() {
+    isClaiming = false
+    if stopsWhenClaimed { perform(machine.stop()) }
+    stopsWhenClaimed = false
   }
 
   private mutating func claim(after delay: Duration) {
@@ -444,12 +457,15 @@ package struct RunLogic {
     for action in actions {
       switch action {
       case .prepare(let chunk, let worker):
+        hasBegun = true
         let isLastTry = machine.tries(of: chunk) >= backoff.limit
         effects.append(.prepare(chunk, worker: worker, isLastTry: isLastTry))
       case .commit(let chunk): effects.append(.commit(chunk))
       case .rest(let chunk, let attempt): rest(chunk, before: attempt)
       case .discard(let chunk): effects.append(.discard(chunk))
-      case .claim(let own): effects.append(.claim(besides: own))
+      case .claim(let own):
+        isClaiming = true
+        effects.append(.claim(besides: own))
       case .close(let span): effects.append(.close(span))
       case .end(let ending):
         hasEnded = true

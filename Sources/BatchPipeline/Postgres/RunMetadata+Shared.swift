@@ -57,14 +57,16 @@ extension RunSummary {
   /// ended as its last process did, and so has one that was set aside.
   init(_ standing: SharedRunStanding, of hosts: [RunHostStanding], lease: Duration) {
     self.init(standing)
-    guard !state.isFinished, !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
+    guard !state.isFinished else { return }
+    let last = hosts.min { $0.silence < $1.silence }
+    lastSeenAt = last?.seenAt
+    guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
     state = .stopped
-    guard let last = hosts.min(by: { $0.silence < $1.silence }) else { return }
+    guard let last else { return }
     elapsedSeconds = last.seenSeconds
     guard let exit = last.exit else {
       // A process that stops takes its row with it.
       wasKilled = true
-      lastSeenAt = last.seenAt
       return
     }
     endedAt = last.seenAt

@@ -117,7 +117,9 @@ package struct SharedRunStatus: Sendable, Encodable {
     if let beginning { nextWords += "; one begins: \(beginning)" }
   }
 
-  private enum CodingKeys: String, CodingKey { case hosts, spans, spansDone, next, nextWords }
+  private enum CodingKeys: String, CodingKey {
+    case hosts, spans, spansDone, next, nextWords, undoneBy, warnings
+  }
 
   package func encode(to encoder: any Encoder) throws {
     try summary.encode(to: encoder)
@@ -127,6 +129,9 @@ package struct SharedRunStatus: Sendable, Encodable {
     try container.encode(spansDone, forKey: .spansDone)
     try container.encode(next, forKey: .next)
     try container.encode(nextWords, forKey: .nextWords)
+    // As for a run on SQLite, which may be undone, and has a log.
+    try container.encodeNil(forKey: .undoneBy)
+    try container.encode([String](), forKey: .warnings)
   }
 }
 
@@ -159,13 +164,6 @@ extension RunControl {
         let text = try tables.standing(ofRun: run.run, in: session)?.control
         var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
         change(&control)
-        if control.settings["throttle.maximumWAL"] != nil {
-          throw BatchError(
-            .invalidJob,
-            "throttle.maximumWAL bounds the log of an SQLite file",
-            remedy: "leave it out"
-          )
-        }
         _ = try job.policy.adjusted(by: control.settings)
         try tables.request(control.sharedText, of: run.run, in: session)
       }

@@ -22,7 +22,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
     private enum CodingKeys: String, CodingKey { case identifier, before, after }
 
     package func encode(to encoder: any Encoder) throws {
-      let values = { row in Dictionary(zip(columns, row)) { first, _ in first } }
+      let values = { (row: [String?]) in Dictionary(zip(columns, row)) { first, _ in first } }
       var container = encoder.container(keyedBy: CodingKeys.self)
       try container.encode(identifier, forKey: .identifier)
       try container.encode(values(before), forKey: .before)
