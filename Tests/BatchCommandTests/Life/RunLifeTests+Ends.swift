@@ -10,10 +10,9 @@ extension RunLifeTests {
     // Opening a pipe waits for the other end.
     #expect(mkfifo(life.directory.file("begun"), 0o600) == 0)
     let hold = try NamedPipe("hold", in: life.directory)
-    let script = """
-      echo $BATCH_HOOK $BATCH_STATE $BATCH_DONE >> told; [ -e quick ] || { : > begun; read end < hold; }
-      """
-    try life.write(["hooks": ["onFinish": ["sh", "-c", script]]])
+    let tell = "echo $BATCH_HOOK $BATCH_STATE $BATCH_DONE >> told"
+    let wait = "\(tell); [ -e quick ] || { : > begun; read end < hold; }"
+    try life.write(["hooks": ["onStart": ["sh", "-c", tell], "onFinish": ["sh", "-c", wait]]])
     let process = try life.start()
     let begun = FileHandle(forReadingAtPath: life.directory.file("begun"))
     _ = try #require(begun).readToEnd()
@@ -27,7 +26,8 @@ extension RunLifeTests {
     #expect(again.names == ["finished"] && again.done == life.rows)
     try life.expectDone()
     let told = String(decoding: try life.directory.read("told"), as: UTF8.self)
-    #expect(told == String(repeating: "onFinish completed \(life.rows)\n", count: 2))
+    let finished = "onFinish completed \(life.rows)\n"
+    #expect(told == "onStart running 0\n\(finished)\(finished)")
     // That run was acknowledged.
     #expect(try life.run().names == ["started", "finished"])
     try life.expectDone(runs: 2)
@@ -74,6 +74,25 @@ extension RunLifeTests {
   }
 
   // MARK: Failures
+
+  @Test(arguments: World.all { $0.retries && $0.hasJobFile })
+  func `a run that fails says why, and resumes when the cause is gone`(world: World) throws {
+    let life = try world.make()
+    try life.poison([41])
+    let failed = try life.run(expecting: 1)
+    #expect(failed.names == ["started", "failed"] && failed.last["state"] as? String == "failed")
+    #expect((failed.last["error"] as? String)?.contains("identifier 41: ") == true)
+    #expect(try life.counts() == ["0 x 20", "1 x 40"])
+    let status = try life.object("status")
+    #expect(status["state"] as? String == "failed" && status["endedAt"] is String)
+    #expect(status["error"] as? String == failed.last["error"] as? String)
+    #expect(status["next"] as? String == "resume")
+    try life.poison([])
+    let second = try life.run()
+    #expect(second.names == ["resumed", "finished"] && second.run == failed.run)
+    #expect(second.last["error"] is NSNull)
+    try life.expectDone()
+  }
 
   @Test(arguments: World.all { $0.retries })
   func `what has failed is retried alone, until it succeeds`(world: World) throws {

@@ -12,11 +12,7 @@ extension RunLifeTests {
   ) throws {
     let life = try world.make()
     let first = try life.run("--run-id", "mon")
-    let again = try life.run("--run-id", "mon")
-    #expect(again.names == ["finished"] && again.run == first.run)
-    #expect(again.last["runID"] as? String == "mon" && again.done == life.rows)
     try life.expectDone()
-
     let (process, held) = try life.hold("--run-id", "tue")
     try life.end(process, by: SIGTERM)
     let words = ["run \"tue\" of this job is unfinished", "--run-id tue"]
@@ -30,11 +26,14 @@ extension RunLifeTests {
     let unknown = try life.ask("status", "--run-id", "wed", expecting: 2)
     #expect(unknown.errors.contains("there is no record of a run with the run ID \"wed\""))
     // The other ID is done all the same.
-    #expect(try life.run("--run-id", "mon").run == first.run)
+    let again = try life.run("--run-id", "mon")
+    #expect(again.names == ["finished"] && again.run == first.run)
+    #expect(again.last["runID"] as? String == "mon" && again.done == life.rows)
     #expect(try life.run("--run-id", "tue").run == held["run"] as? String)
     try life.expectDone(runs: 2)
-    // Work without an ID is new each time, and forgets none.
+    // Work without an ID is new each time, and it forgets none; neither does cleanup.
     #expect(try life.run().names == ["started", "finished"])
+    try life.ask("cleanup")
     #expect(try life.run("--run-id", "tue").run == held["run"] as? String)
     try life.expectDone(runs: 3)
   }
@@ -144,6 +143,12 @@ extension RunLifeTests {
       #expect(sample["identifier"] is String)
       #expect(plan["recheck"] is [String: Any])
       #expect(sample["before"] is [String: Any])
+    }
+    if world.hasJobFile, world.adds {
+      try life.write(["action": ["type": "delete", "archive": ["entity": "kept", "create": true]]])
+      let sql = try #require(try life.object("plan")["sql"] as? [String: Any])
+      #expect(sql["create"] is String)
+      try life.write()
     }
     let event = try life.run().last
     #expect(Set(event.keys) == Self.summary.union(["event"]))

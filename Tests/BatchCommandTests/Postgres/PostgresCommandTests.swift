@@ -230,7 +230,8 @@ import Testing
     try job.writeJob()
     let failed = try job.batch("run", "job.json", "--fresh")
     #expect(failed.status == 1)
-    #expect(failed.errors.contains("identifier 7:"), "\(failed.errors)")
+    // Which worker comes first to its row is open.
+    #expect(failed.errors.contains(/identifier (7|700):/), "\(failed.errors)")
   }
 
   @Test func `reasons are counted by their constraint, not by the values of the rows`() throws {
@@ -335,32 +336,6 @@ import Testing
     #expect(result.output.contains("2,000 of 2,000 done"), "\(result.output)")
   }
 
-  @Test func `a run over no rows is over when it ends, and the next one begins anew`() throws {
-    let job = try SharedJob(rows: 10)
-    try job.writeJob(["source": ["entity": "t", "where": "id > 10"]])
-    let result = try job.start().wait()
-    #expect(result.status == 0, "\(result.errors)")
-    #expect(try result.last["total"] as? Int == 0)
-    #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
-    try job.database.run("INSERT INTO t VALUES (11)")
-    #expect(try job.start().wait().status == 0)
-    #expect(try job.counts() == ["0 x 10", "1 x 1"])
-  }
-
-  @Test func `the work of a run ID is done once`() throws {
-    let job = try SharedJob(rows: 500)
-    #expect(try job.start("--run-id", "monday").wait().status == 0)
-    let again = try job.start("--run-id", "monday").wait()
-    #expect(again.status == 0)
-    #expect(try again.last["runID"] as? String == "monday")
-    #expect(try job.counts() == ["1 x 500"])
-    #expect(try job.start("--run-id", "tuesday").wait().status == 0)
-    #expect(try job.counts() == ["2 x 500"])
-    #expect(try job.batch("run", "job.json", "--join-only").status == 2)
-    let cleanup = try job.batch("cleanup", "job.json")
-    #expect(cleanup.output == "removed 0 runs from the database\n", "\(cleanup.errors)")
-  }
-
   @Test func `the history has the runs that the database knows, and status shows each`() throws {
     let job = try SharedJob(rows: 500, "ALTER TABLE t ADD CHECK (id <> 7 OR n < 2)")
     #expect(try job.batch("history", "job.json").output == "the job has not run\n")
@@ -383,32 +358,6 @@ import Testing
     #expect(other.status == 2)
     #expect(other.errors.contains("there is no record of run \"nosuch\""), "\(other.errors)")
     #expect(try job.batch("ids", "job.json", "--run", "nosuch").status == 2)
-  }
-
-  @Test func `a run is paused, resumed, set and cancelled from anywhere`() throws {
-    let job = try SharedJob(rows: 60_000)
-    try job.writeJob(["throttle": ["identifiersPerSecond": 2_000]])
-    let process = try job.start("--run-id", "steered")
-    #expect(try process.event("started") != nil)
-    #expect(try job.batch("pause", "job.json").status == 0)
-    var held = try process.event("throttled")
-    while let event = held, event["state"] as? String != "paused" {
-      held = try process.event("throttled")
-    }
-    #expect(held?["throttle"] as? String == "pause: until batch resume")
-    #expect(try job.batch("status", "job.json").output.contains("host "))
-    let setting = try job.batch("set", "job.json", "throttle.identifiersPerSecond=none")
-    #expect(setting.status == 0, "\(setting.errors)")
-    #expect(try job.batch("set", "job.json", "throttle.maximumWAL=1GB").status == 2)
-    #expect(try job.batch("resume", "job.json").status == 0)
-    try job.untilDone(10_000)
-    // It may be done by then.
-    let cancel = try job.batch("cancel", "job.json")
-    let result = process.wait()
-    #expect(cancel.status == 0 ? [0, 3].contains(result.status) : result.status == 0)
-    #expect(try job.start("--run-id", "steered").wait().status == 0)
-    #expect(try job.counts() == ["1 x 60000"])
-    #expect(try job.batch("pause", "job.json").status == 2)
   }
 
   @Test func `the identifiers of a run come in the order that the job asks for`() throws {
@@ -452,33 +401,6 @@ import Testing
     let result = process.wait()
     #expect(result.status == 0, "\(result.errors)")
     #expect(try job.counts() == ["1 x 20000"])
-  }
-
-  @Test func `a run that is alive is not set aside, and one that is not is`() throws {
-    let job = try SharedJob(rows: 60_000)
-    try job.writeJob(["throttle": ["identifiersPerSecond": 1_000]])
-    let process = try job.start()
-    #expect(try process.event("started") != nil)
-    let refused = try job.start("--fresh").wait()
-    #expect(refused.status == 5, "\(refused.errors)")
-    process.send(SIGINT)
-    #expect(process.wait().status == 3)
-    let done = try #require(Int(job.database.text("SELECT sum(n) FROM t") ?? ""))
-    try job.writeJob()
-    let result = try job.start("--fresh").wait()
-    #expect(result.status == 0, "\(result.errors)")
-    #expect(try job.counts() == ["1 x \(60_000 - done)", "2 x \(done)"])
-  }
-
-  @Test func `hooks run`() throws {
-    let job = try SharedJob(rows: 100)
-    let script = "echo $BATCH_HOOK $BATCH_STATE $BATCH_DONE >> hooks.txt"
-    let command = ["sh", "-c", script]
-    try job.writeJob(["hooks": ["onStart": command, "onFinish": command]])
-    let result = try job.start().wait()
-    #expect(result.status == 0, "\(result.errors)")
-    let told = try String(decoding: job.directory.read("hooks.txt"), as: UTF8.self)
-    #expect(told == "onStart running 0\nonFinish completed 100\n")
   }
 }
 #endif

@@ -96,21 +96,5 @@ import Testing
     #expect(third.status == 0, "\(third.errors)")
     #expect(try job.counts() == ["1 x 30000"])
   }
-
-  @Test
-  func `the end of a run is reported again if its process was killed before it was acknowledged`()
-    throws
-  {
-    let job = try SharedJob(rows: 500)
-    #expect(try job.start().wait().status == 0)
-    try job.database.run("UPDATE _batch_run SET state = 'finished'")
-    let again = try job.start().wait()
-    #expect(again.status == 0)
-    #expect(try again.last["done"] as? Int == 500)
-    #expect(try job.counts() == ["1 x 500"])
-    #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
-    #expect(try job.start().wait().status == 0)
-    #expect(try job.counts() == ["2 x 500"])
-  }
 }
 #endif

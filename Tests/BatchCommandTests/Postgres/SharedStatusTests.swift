@@ -60,19 +60,6 @@ import Testing
     #expect(killed["lastSeenAt"] is String)
     #expect(try job.status()["elapsedSeconds"] as? Double == killed["elapsedSeconds"] as? Double)
   }
-
-  @Test func `the status of an ID without a run is refused, not that of another run`() throws {
-    let job = try SharedJob(rows: 10)
-    #expect(try job.start("--run-id", "mon").wait().status == 0)
-    let result = try job.batch("status", "job.json", "--run-id", "tue", "--json")
-    #expect(result.status == 2 && result.output.isEmpty, "\(result.output)")
-    #expect(result.errors.contains("there is no record of a run with the run ID \"tue\""))
-    #expect(try job.start("--run-id", "tue").wait().status == 0)
-    for id in ["mon", "tue"] {
-      let text = try job.batch("status", "job.json", "--run-id", id)
-      #expect(text.status == 0 && text.output.contains("  run ID:  "), "\(text.output)")
-    }
-  }
 }
 
 extension SharedJob {
