@@ -123,15 +123,27 @@ struct PlanText {
       facts.append(("tried", isPart ? "\(first) only; later rows may still fail" : "all rows"))
     }
     if let seconds = report.estimatedSeconds {
-      let about = report.recheck.isInterrupted ? "more than" : "about"
-      let reason = report.pace.map { "because of \($0)" } ?? "a rough guess"
-      // An estimate is not exact to the hundredth.
-      let rounded = seconds < 1 ? seconds : (seconds * 10).rounded() / 10
-      facts.append(("time", "\(about) \(Format.seconds(rounded)), \(reason)"))
+      facts.append(("time", time(seconds)))
     } else if let program = plan.program {
       facts.append(("time", "unknown: it depends on the \(program)"))
     }
     return facts
+  }
+
+  /// How long the run takes: `about 3.1 s to 8.9 s`.
+  private func time(_ seconds: Double) -> String {
+    if report.recheck.isInterrupted { return "more than \(Self.rounded(seconds))" }
+    if let pace = report.pace { return "about \(Self.rounded(seconds)), because of \(pace)" }
+    guard let least = report.leastSeconds, let most = report.mostSeconds else {
+      return "about \(Self.rounded(seconds))"
+    }
+    return
+      "about \(Self.rounded(least)) to \(Self.rounded(most)), as long as nobody else needs the disk"
+  }
+
+  /// An estimate is not exact to the hundredth.
+  private static func rounded(_ seconds: Double) -> String {
+    Format.seconds(seconds < 1 ? (seconds * 100).rounded() / 100 : (seconds * 10).rounded() / 10)
   }
 
   /// What must still hold for a row at its turn; what need not, and why.

@@ -75,7 +75,7 @@ import Testing
       // The time is measured.
       func steady(_ text: String) -> String {
         text.replacing(/time +about [^\n]*/, with: "").replacing(
-          /"estimatedSeconds" : [^,]*/,
+          /"(estimated|least|most)Seconds" : [^,]*/,
           with: ""
         )
       }

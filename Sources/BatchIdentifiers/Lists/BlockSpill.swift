@@ -6,7 +6,7 @@ internal import SystemPackage
 /// Where no file can be written, as on a full disk, blocks stay in memory.
 package final class BlockSpill: Sendable {
   /// The size of the blocks in memory.
-  static let memoryLimit = 8 << 20
+  static let memoryLimit = 4 << 20
 
   /// Where a block is.
   enum Place: Sendable {

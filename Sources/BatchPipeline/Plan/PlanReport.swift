@@ -90,9 +90,13 @@ public struct PlanReport: Sendable, Encodable {
   public let recheck: Rechecking
   /// What an operator should know before the run.
   public let warnings: [String]
-  /// A rough estimate, from reading some rows, of the run's working time; nil without rows, and for
+  /// An estimate of the run's time, from chunks that were tried and undone; nil without rows, and for
   /// a transform without a rate, whose program has not been timed.
   public let estimatedSeconds: Double?
+  /// How long the run takes at least, most likely.
+  public let leastSeconds: Double?
+  /// How long it takes at most, most likely; nil also if a term of the condition was interrupted.
+  public let mostSeconds: Double?
   /// The keys of the throttle that determine the time; nil if none does.
   public let pace: String?
   /// The file that determines the run's rows; nil if `where` does.
@@ -133,27 +137,35 @@ extension JobPlan {
         let matches = if let imported { imported.count } else { try query.count(in: connection) }
         let selection = start.duration(to: .now)
         let chunks = (matches + chunkSize - 1) / chunkSize
+        let listStart = ContinuousClock.now
         let list =
           if let imported { imported } else {
             try firstIdentifiers(max(chunkSize, Self.sampled), in: connection)
           }
+        let timePerKey = listStart.duration(to: .now) / max(list?.count ?? 0, 1)
         let sampler = sampler(of: list)
         let (fetch, queryPlan) = try query.plan(forRows: matches, in: connection)
         let writes = try writes(in: connection)
         let recheck = try rechecking(first: chunkSize, of: list, in: connection)
         let fullScan = queryPlan.scans && job.source.where != nil
-        let estimate = try estimate(matches: matches, by: sampler, in: connection)
-        let lookUp = try lookUp(bytesPerRow: estimate?.bytesPerRow, in: connection)
+        let read = try readSample(by: sampler, in: connection)
+        let lookUp = try lookUp(bytesPerRow: read?.bytesPerRow, in: connection)
         let trial = try trial(of: list, in: connection)
+        let estimate = try self.estimate(
+          matches,
+          inChunksOf: chunkSize,
+          of: list,
+          read,
+          in: connection
+        )
         // A copy takes about as long as finding all rows.
         let selections = lookUp?.isCopied == true ? 2.0 : 1.0
-        let time = paced(
-          estimate?.seconds.map {
-            $0 + selection / .seconds(1) * selections + (recheck.secondsPerChunk ?? 0)
-              * Double(chunks)
-          },
-          matches: matches
-        )
+        // Rowids are counted, or at least packed faster than they are found.
+        let keys = imported == nil && !query.key.isRowID ? matches : 0
+        let others =
+          (selection * selections + timePerKey * keys / 2) / .seconds(1)
+          + (recheck.secondsPerChunk ?? 0) * Double(chunks)
+        let time = paced(estimate?.adding(others), matches: matches)
         return PlanReport(
           matches: matches,
           chunks: chunks,
@@ -175,26 +187,28 @@ extension JobPlan {
             + (trial?.warnings ?? [])
             + warningsAboutIndexes(in: connection)
             + warningsAboutReading(by: sampler, in: connection)
-            + warnings(about: estimate)
+            + warnings(about: read)
             + warningsAboutUndo(writes),
-          estimatedSeconds: time.seconds,
+          estimatedSeconds: time.estimate?.seconds,
+          leastSeconds: time.estimate?.least,
+          mostSeconds: recheck.isInterrupted ? nil : time.estimate?.most,
           pace: time.pace,
           identifiers: job.source.identifiers?.string,
           unchanged: try readable { () throws(BatchError) in
             try unchanged(by: sampler, in: connection)
           } ?? nil,
           triedRows: trial?.rows,
-          invalidTexts: invalidTextFate == nil ? nil : estimate?.invalidTexts ?? 0,
+          invalidTexts: invalidTextFate == nil ? nil : read?.invalidTexts ?? 0,
           sample: try sample(by: sampler, in: connection)
         )
       }
     }
   }
 
-  /// How many rows are read to estimate the time.
-  private static let sampled = 10_000
+  /// How many rows are read to find out about all.
+  static let sampled = 10_000
   /// How long they are read at most.
-  private static let samplingTime = Duration.seconds(3)
+  static let samplingTime = Duration.seconds(3)
 
   /// The first identifiers of the selection; nil if finding rows by key reads others, so that the
   /// condition finds them better.
@@ -254,52 +268,11 @@ extension JobPlan {
     )
   }
 
-  /// Reads some rows like the run would, and extrapolates.
-  private func estimate(
-    matches: Int,
-    by sampler: RowSampler,
-    in connection: Connection
-  ) throws(BatchError) -> Estimate? {
-    guard matches > 0 else { return nil }
-    let clock = ContinuousClock()
-    let start = clock.now
-    guard
-      let read = try readable({ () throws(BatchError) in
-        try sampler.read(limit: Self.sampled, within: Self.samplingTime, in: connection)
-      }), read.count > 0
-    else { return nil }
-    let rows = Double(read.count)
-    let seconds = start.duration(to: clock.now) / .seconds(1) * Double(matches) / rows
-    var estimate = Estimate(
-      rows: read.count,
-      bytesPerRow: Double(read.byteCount) / rows,
-      invalidTexts: read.invalidTexts
-    )
-    // A program's time per row is unknown, and may dominate.
-    if case .transform = work { return estimate }
-    // Writing a row costs about three times as much as reading one, and has one writer.
-    let cores = ProcessInfo.processInfo.activeProcessorCount
-    let factor = job.action.writes ? 3 : 1 / Double(min(job.workers ?? cores, cores))
-    estimate.seconds = seconds * factor
-    return estimate
-  }
-
-  /// What reading the first rows tells.
-  private struct Estimate {
-    /// The number of rows read.
-    let rows: Int
-    let bytesPerRow: Double
-    /// How many of their texts are not UTF-8.
-    let invalidTexts: Int
-    /// The working time of the run; nil if it is unknown.
-    var seconds: Double?
-  }
-
-  private func warnings(about estimate: Estimate?) -> [String] {
-    guard let estimate, estimate.invalidTexts > 0, let fate = invalidTextFate else { return [] }
-    let texts = estimate.invalidTexts
+  private func warnings(about read: ReadSample?) -> [String] {
+    guard let read, read.invalidTexts > 0, let fate = invalidTextFate else { return [] }
+    let texts = read.invalidTexts
     return [
-      "\(texts.grouped) \(texts == 1 ? "text" : "texts") of the first \(estimate.rows.grouped) rows"
+      "\(texts.grouped) \(texts == 1 ? "text" : "texts") of the first \(read.rows.grouped) rows"
         + " \(texts == 1 ? "is" : "are") not UTF-8: \(fate)"
     ]
   }
@@ -327,26 +300,6 @@ extension JobPlan {
     }
   }
 
-  /// How long the run takes under the throttle, and which of its settings determine that.
-  private func paced(_ seconds: Double?, matches: Int) -> (seconds: Double?, pace: String?) {
-    var time: (seconds: Double?, pace: String?) = (seconds, nil)
-    if let ratio = job.throttle.sleepRatio, ratio > 0, let seconds {
-      time = (seconds * (1 + ratio), "throttle.sleepRatio")
-    }
-    if let rate = job.throttle.identifiersPerSecond, matches > 0 {
-      let least = Double(matches) / rate
-      if least > time.seconds ?? 0 { time = (least, "throttle.identifiersPerSecond") }
-    }
-    if let window = job.throttle.window, let seconds = time.seconds {
-      let days = (seconds / Double(window.minutes * 60)).rounded(.up)
-      if days > 1 {
-        time.pace = [time.pace, "throttle.window, on \(Int(days)) days"].compactMap(\.self)
-          .joined(separator: " and ")
-      }
-    }
-    return time
-  }
-
   private func unchanged(
     by sampler: RowSampler,
     in connection: Connection
@@ -370,7 +323,7 @@ extension JobPlan {
   }
 
   /// The rows read; nil if a row cannot be, which is reported separately.
-  private func readable<Rows>(
+  func readable<Rows>(
     _ read: () throws(BatchError) -> Rows
   ) throws(BatchError) -> Rows? {
     do throws(BatchError) {

@@ -47,14 +47,20 @@ package struct ChangeProcessor: LaneProcessor {
       let keys = try ChunkKeys(list, positions, key: change.key)
       return isRowByRow ? keys.singly : keys
     }
-    guard change.readsAhead(keys) else {
+    let isScattered = lane.changesScatteredPages
+    guard change.readsAhead(keys, isScattered: isScattered) else {
       // The rows stay in the database.
-      let prepared = Prepared(keys: keys, ahead: nil)
+      let prepared = Prepared(keys: change.suited(keys, isScattered: isScattered), ahead: nil)
       return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
     }
     let ahead = try await context.perform { connection throws(BatchError) in
       // Noted before the first read, so that all later commits by others are noticed.
-      try change.readAhead(keys, lookCount: lane.lookCount, in: connection)
+      try change.readAhead(
+        keys,
+        lookCount: lane.lookCount,
+        isScattered: isScattered,
+        in: connection
+      )
     }
     return PreparedChunk(
       content: Prepared(keys: keys, ahead: ahead),

@@ -49,7 +49,9 @@ package final class Connection {
   /// The state of the write-ahead log, updated by SQLite's hook after each commit.
   let log = WriteAheadLog()
   /// Filters the rows of a chunk in ranges.
-  private let filter = KeyFilter()
+  let filter = KeyFilter()
+  /// How ranges of keys fared lately.
+  var ranges = RangeTrials()
   /// The computed values of a chunk's rows.
   let values = ValueFunction()
   /// Whether text is stored as UTF-8 and needs no conversion.
@@ -202,6 +204,14 @@ package final class Connection {
     return Int(count)
   }
 
+  /// The number of pages read from the database or its log since the last call.
+  func takeReadPages() -> Int {
+    var count: Int32 = 0
+    var most: Int32 = 0
+    _ = unsafe sqlite3_db_status(database, SQLITE_DBSTATUS_CACHE_MISS, &count, &most, 1)
+    return Int(count)
+  }
+
   /// Attaches another database, which is read in the same way.
   package func attach(_ path: String, as name: String) throws(BatchError) {
     let name = SQLName.quoted(name)
@@ -331,19 +341,6 @@ package final class Connection {
     let status = unsafe batch_sqlite3_enable_triggers(database, 0)
     guard status == SQLITE_OK else { throw error(status, "disable triggers", sql: nil) }
   }
-
-  /// Sets the rowids, ascending, for `_batch_selected`.
-  func filterKeys(_ keys: [Int64]) {
-    filter.select(keys)
-  }
-
-  /// Sets the keys for `_batch_number`.
-  func numberKeys(_ keys: KeyMatcher.Keys) {
-    filter.number(keys)
-  }
-
-  /// Whether the rows of which `_batch_number` found the keys came in their order.
-  var foundKeysInOrder: Bool { filter.isInOrder }
 
   func giveBack(_ statement: OpaquePointer, sql: String) {
     unsafe statements.put(statement, sql: sql)

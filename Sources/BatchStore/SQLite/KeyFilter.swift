@@ -1,8 +1,9 @@
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL functions `_batch_selected(rowid)`, whether a rowid belongs to the chunk, and
-/// `_batch_number(key, …)`, which of its keys one is; NULL if none.
+/// The SQL functions `_batch_selected(rowid)`, whether a rowid belongs to the chunk,
+/// `_batch_number(key, …)`, which of its keys one is, and `_batch_found(rowid, key, …)`, which also
+/// notes where the row is; NULL if none.
 ///
 /// A range with such a filter reads and drops unselected rows, in one statement. If the selected
 /// rows are close together, that is cheaper than a statement for each.
@@ -10,35 +11,32 @@ import CSQLite
 final class KeyFilter {
   static let functionName = "_batch_selected"
   static let numberName = "_batch_number"
+  static let foundName = "_batch_found"
 
   private var keys: [Int64] = []
   /// The index of the last key found: rows ascend, so the next is near.
   private var cursor = 0
   private var matcher = KeyMatcher(.integers([]))
+  /// The rowid of the row of each key, as far as `_batch_found` has noted it.
+  private(set) var rowIDs: [Int64?] = []
 
   /// Registers the functions on a connection, which must not outlive this object.
   func register(in database: OpaquePointer) -> Int32 {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
-    let status = unsafe sqlite3_create_function_v2(
-      database,
-      Self.numberName,
-      -1,
-      SQLITE_UTF8 | SQLITE_DIRECTONLY,
-      context,
-      { call, count, arguments in
-        guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
-          return
-        }
-        let number = unsafe Unmanaged<KeyFilter>.fromOpaque(context)._withUnsafeGuaranteedRef {
-          unsafe $0.matcher.number(of: UnsafeBufferPointer(start: arguments, count: Int(count)))
-        }
-        if let number { unsafe sqlite3_result_int64(call, Int64(number)) }
-      },
-      nil,
-      nil,
-      nil
-    )
-    guard status == SQLITE_OK else { return status }
+    for name in [Self.numberName, Self.foundName] {
+      let status = unsafe sqlite3_create_function_v2(
+        database,
+        name,
+        -1,
+        SQLITE_UTF8 | SQLITE_DIRECTONLY,
+        context,
+        name == Self.foundName ? Self.find : Self.number,
+        nil,
+        nil,
+        nil
+      )
+      guard status == SQLITE_OK else { return status }
+    }
     return unsafe sqlite3_create_function_v2(
       database,
       Self.functionName,
@@ -60,6 +58,39 @@ final class KeyFilter {
     )
   }
 
+  /// `_batch_number` and `_batch_found`, in the form that SQLite calls.
+  private typealias Function =
+    @convention(c) (
+      OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?
+    ) -> Void
+
+  private static let number: Function = { call, count, arguments in
+    guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+      return
+    }
+    let key = unsafe UnsafeBufferPointer(start: arguments, count: Int(count))
+    unsafe Unmanaged<KeyFilter>.fromOpaque(context)._withUnsafeGuaranteedRef { filter in
+      if let number = unsafe filter.matcher.number(of: key) {
+        unsafe sqlite3_result_int64(call, Int64(number))
+      } else if filter.matcher.isFarFromRows {
+        unsafe sqlite3_result_error(call, "too many other rows", -1)
+      }
+    }
+  }
+
+  private static let find: Function = { call, count, arguments in
+    guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+      return
+    }
+    let key = unsafe UnsafeBufferPointer(start: arguments + 1, count: Int(count) - 1)
+    let rowID = unsafe sqlite3_value_int64(arguments[0])
+    unsafe Unmanaged<KeyFilter>.fromOpaque(context)._withUnsafeGuaranteedRef { filter in
+      guard let number = unsafe filter.matcher.number(of: key) else { return }
+      filter.rowIDs[number] = rowID
+      unsafe sqlite3_result_int64(call, Int64(number))
+    }
+  }
+
   /// Sets the selected keys, ascending.
   func select(_ keys: [Int64]) {
     self.keys = keys
@@ -67,83 +98,25 @@ final class KeyFilter {
   }
 
   /// Sets the keys to number.
-  func number(_ keys: KeyMatcher.Keys) { matcher = KeyMatcher(keys) }
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - notesRows: Whether to note the rows that `_batch_found` finds.
+  ///   - missLimit: How many rows may have other keys; one more is an error of the statement.
+  func number(_ keys: KeyMatcher.Keys, notingRows notesRows: Bool, missLimit: Int) {
+    matcher = KeyMatcher(keys, missLimit: missLimit)
+    rowIDs = notesRows ? Array(repeating: nil, count: keys.count) : []
+  }
 
   /// Whether the rows found so far came in the order of the keys.
   var isInOrder: Bool { matcher.isInOrder }
+
+  /// Whether there were too many rows with other keys.
+  var isFarFromRows: Bool { matcher.isFarFromRows }
 
   private func contains(_ key: Int64) -> Bool {
     if cursor < keys.count, keys[cursor] > key, cursor > 0, keys[cursor - 1] >= key { cursor = 0 }
     while cursor < keys.count, keys[cursor] < key { cursor += 1 }
     return cursor < keys.count && keys[cursor] == key
-  }
-}
-
-/// Finds the keys of rows among those of a chunk, as rows come in nearly the same order.
-struct KeyMatcher {
-  enum Keys {
-    case integers([Int64])
-    case encoded(EncodedKeys)
-  }
-
-  private let keys: Keys
-  private var next = 0
-  /// Whether the rows found so far came in the order of the keys.
-  private(set) var isInOrder = true
-  private var encoder = EncodedKey.Encoder()
-  /// The number of each key; empty until needed.
-  private var numbers: [PrimaryKey: Int] = [:]
-
-  init(_ keys: Keys) { self.keys = keys }
-
-  /// The number of the key that a function's arguments are; nil if it is not one of the chunk.
-  mutating func number(of values: UnsafeBufferPointer<OpaquePointer?>) -> Int? {
-    switch keys {
-    case .integers(let integers):
-      guard unsafe sqlite3_value_type(values[0]) == SQLITE_INTEGER else { return nil }
-      let integer = unsafe sqlite3_value_int64(values[0])
-      if next < integers.count, integers[next] == integer { return found(next) }
-      // The functions of one row ask for the same key.
-      if next > 0, integers[next - 1] == integer { return next - 1 }
-      if numbers.isEmpty {
-        for (number, key) in integers.enumerated() { numbers[.integer(key)] = number }
-      }
-      return numbers[.integer(integer)].map { found($0) }
-    case .encoded(let encoded):
-      encoder.removeAll()
-      for index in values.indices { unsafe encoder.append(values[index]) }
-      if next < encoded.count, encoded.isKey(encoder.bytes, at: next) { return found(next) }
-      if next > 0, encoded.isKey(encoder.bytes, at: next - 1) { return next - 1 }
-      if numbers.isEmpty {
-        for number in encoded.indices { numbers[.encoded(encoded[number])] = number }
-      }
-      return numbers[.encoded(encoder.key)].map { found($0) }
-    }
-  }
-
-  private mutating func found(_ number: Int) -> Int {
-    if number < next { isInOrder = false }
-    next = number + 1
-    return number
-  }
-}
-
-extension EncodedKey.Encoder {
-  /// Appends a function's argument, byte for byte.
-  fileprivate mutating func append(_ value: OpaquePointer?) {
-    let storageClass = unsafe sqlite3_value_type(value)
-    switch storageClass {
-    case SQLITE_INTEGER: append(unsafe sqlite3_value_int64(value))
-    case SQLITE_FLOAT: append(unsafe sqlite3_value_double(value))
-    case SQLITE_TEXT, SQLITE_BLOB:
-      let isText = storageClass == SQLITE_TEXT
-      let start =
-        isText
-        ? unsafe UnsafeRawPointer(sqlite3_value_text(value)) : unsafe sqlite3_value_blob(value)
-      let count = unsafe start == nil ? 0 : Int(sqlite3_value_bytes(value))
-      let bytes = unsafe UnsafeRawBufferPointer(start: start, count: count)
-      if isText { unsafe append(textBytes: bytes) } else { unsafe append(blob: bytes) }
-    default: appendNull()
-    }
   }
 }

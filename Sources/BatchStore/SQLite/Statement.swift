@@ -179,12 +179,12 @@ package struct Statement: ~Copyable {
 
   /// Sets the rowids, ascending, for `_batch_selected` in the statement.
   func filterKeys(_ keys: [Int64]) {
-    connection.filterKeys(keys)
+    connection.filter.select(keys)
   }
 
-  /// Sets the keys for `_batch_number` in the statement.
-  func numberKeys(_ keys: KeyMatcher.Keys) {
-    connection.numberKeys(keys)
+  /// Sets the keys for `_batch_number` and `_batch_found` in the statement.
+  func numberKeys(_ keys: KeyMatcher.Keys, notingRows: Bool = false, missLimit: Int = .max) {
+    connection.filter.number(keys, notingRows: notingRows, missLimit: missLimit)
   }
 
   /// Makes `_batch_value` in the statement find its rows by `lookup`, starting at row `start`.

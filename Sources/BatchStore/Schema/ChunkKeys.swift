@@ -33,6 +33,32 @@ package enum ChunkKeys: Sendable {
 
   /// Rowids in the cheapest form.
   package static func rowIDs(_ integers: [Int64]) -> ChunkKeys {
+    let (runs, isAscending) = runs(of: integers)
+    // A statement costs about as much as skipping some rows: measured with rows of 20 columns.
+    let passedOver = 16
+    if isAscending, let first = integers.first, let last = integers.last, runs.count > 1,
+      UInt64(bitPattern: last &- first) < UInt64(integers.count + passedOver * runs.count)
+    {
+      return .filtered(integers)
+    }
+    return .runs(runs)
+  }
+
+  /// The same keys, whose rows are found without a function.
+  ///
+  /// SQLite keeps the pages that a statement with a function changes, since the function may fail,
+  /// in which case it restores them.
+  var unfiltered: ChunkKeys {
+    switch self {
+    case .filtered(let keys): .runs(Self.runs(of: keys).runs)
+    case .located(let keys): keys.unfiltered
+    case .runs, .integers, .encoded: self
+    }
+  }
+
+  private static func runs(
+    of integers: [Int64]
+  ) -> (runs: [ClosedRange<Int64>], isAscending: Bool) {
     var runs: [ClosedRange<Int64>] = []
     var isAscending = true
     var first: Int64?
@@ -50,14 +76,7 @@ package enum ChunkKeys: Sendable {
       last = integer
     }
     if let first { runs.append(first...last) }
-    // A statement costs about as much as skipping some rows: measured with rows of 20 columns.
-    let passedOver = 16
-    if isAscending, let first = integers.first, runs.count > 1,
-      UInt64(bitPattern: last &- first) < UInt64(integers.count + passedOver * runs.count)
-    {
-      return .filtered(integers)
-    }
-    return .runs(runs)
+    return (runs, isAscending)
   }
 }
 
@@ -100,14 +119,8 @@ extension ChunkKeys {
   /// Its parameters start with `@`, which no expression of a job may use.
   package func condition(key: EntityKey) -> String {
     switch self {
-    case .runs: return "\(rowID(of: key)) BETWEEN @first AND @last"
-    case .filtered: return Self.filter(rowID(of: key))
-    case .located(let located):
-      if located.isRangeOfKeys {
-        return "\(LocatedKeys.bounds(of: key)) AND \(rowID(of: key)) IS NOT NULL"
-      }
-      if case .filtered = located.rows { return Self.filter(rowID(of: key)) }
-      return "\(rowID(of: key)) BETWEEN @first AND @last"
+    case .runs, .filtered: return condition(onRowID: rowID(of: key))
+    case .located(let located): return located.condition(key, rowID(of: key))
     case .integers, .encoded:
       // IS is `=` that also finds NULL, which a view's key may contain; it uses indexes like `=`.
       return key.columns.enumerated()
@@ -119,8 +132,11 @@ extension ChunkKeys {
     }
   }
 
-  private static func filter(_ rowID: String) -> String {
-    "\(rowID) BETWEEN @first AND @last AND \(KeyFilter.functionName)(\(rowID))"
+  /// The condition that a rowid is one of these.
+  func condition(onRowID rowID: String) -> String {
+    let range = "\(rowID) BETWEEN @first AND @last"
+    guard case .filtered = self else { return range }
+    return "\(range) AND \(KeyFilter.functionName)(\(rowID))"
   }
 
   /// Whether one execution finds several rows, which must then be ordered.

@@ -9,36 +9,78 @@ package import BatchIdentifiers
 /// keys. Either is valid only in the transaction that has looked for the rows, and for as long as
 /// no other connection commits.
 package struct LocatedKeys: Sendable {
+  /// How statements find the rows.
+  private enum Place {
+    /// By their rowids.
+    case rows([Int64])
+    /// Among those between two rowids, by the keys that they have.
+    case between(ClosedRange<Int64>)
+    /// Among those between the first and the last key.
+    case keys
+  }
+
   let identifiers: ChunkKeys
-  /// The rowids of the rows; nil if the keys are a range in which each has a row.
-  private let rowIDs: [Int64]?
+  private let place: Place
   /// The number of the identifier of each row, ascending; nil if each identifier has a row.
   private let numbers: [Int]?
   /// The rowids in the form that statements need; in a range, the numbers of the keys.
-  let rows: ChunkKeys
+  private(set) var rows: ChunkKeys
+
+  private init(_ identifiers: ChunkKeys, _ place: Place, numbers: [Int]? = nil) {
+    self.identifiers = identifiers
+    self.place = place
+    self.numbers = numbers
+    if case .rows(let rowIDs) = place {
+      rows = .rowIDs(rowIDs)
+    } else {
+      rows = .runs([0...Int64(max(identifiers.identifierCount, 1) - 1)])
+    }
+  }
 
   init(_ identifiers: ChunkKeys, rowIDs: [Int64], numbers: [Int]? = nil) {
-    self.identifiers = identifiers
-    self.rowIDs = rowIDs
-    self.numbers = numbers
-    rows = .rowIDs(rowIDs)
+    self.init(identifiers, .rows(rowIDs), numbers: numbers)
   }
 
   /// Keys in the order of their table, all of which have a row.
   init(range identifiers: ChunkKeys) {
-    self.identifiers = identifiers
-    rowIDs = nil
-    numbers = nil
-    rows = .runs([0...Int64(max(identifiers.identifierCount, 1) - 1)])
+    self.init(identifiers, .keys)
+  }
+
+  /// Keys, most of whose rows lie between two rowids.
+  init(_ identifiers: ChunkKeys, between rowIDs: ClosedRange<Int64>) {
+    self.init(identifiers, .between(rowIDs))
   }
 
   /// Whether rows are found by the range of their keys.
-  var isRangeOfKeys: Bool { rowIDs == nil }
+  var isRangeOfKeys: Bool {
+    if case .keys = place { true } else { false }
+  }
+
+  /// Whether rows are looked for by their keys in a range of rowids.
+  var isRangeOfRows: Bool {
+    if case .between = place { true } else { false }
+  }
+
+  /// The same keys, whose rows are found without a function.
+  var unfiltered: ChunkKeys {
+    switch place {
+    case .between, .keys: return identifiers
+    case .rows:
+      var keys = self
+      keys.rows = rows.unfiltered
+      return .located(keys)
+    }
+  }
 
   /// Some of the keys, by ascending index.
   func selecting(_ indices: some RandomAccessCollection<Int>) -> ChunkKeys {
     let part = identifiers.selecting(Array(indices))
-    guard let rowIDs else { return .located(LocatedKeys(range: part)) }
+    let rowIDs: [Int64]
+    switch place {
+    case .rows(let all): rowIDs = all
+    case .between: return part
+    case .keys: return .located(LocatedKeys(range: part))
+    }
     guard let numbers else {
       return .located(LocatedKeys(part, rowIDs: indices.map { rowIDs[$0] }))
     }
@@ -61,7 +103,10 @@ package struct LocatedKeys: Sendable {
     firstValue: Int,
     _ body: (RowNumbers) throws(BatchError) -> Void
   ) throws(BatchError) {
-    guard let rowIDs else {
+    let rowIDs: [Int64]
+    switch place {
+    case .rows(let all): rowIDs = all
+    case .between, .keys:
       try bindRange(to: statement, key: key)
       statement.findValues(by: .run(first: 0), from: firstValue)
       try body(
@@ -81,6 +126,15 @@ package struct LocatedKeys: Sendable {
     }
   }
 
+  /// The condition that finds the rows.
+  func condition(_ key: EntityKey, _ rowID: String) -> String {
+    switch place {
+    case .rows: rows.condition(onRowID: rowID)
+    case .between: "\(rowID) BETWEEN @first AND @last AND \(Self.findSQL(key)) IS NOT NULL"
+    case .keys: "\(Self.bounds(of: key)) AND \(rowID) IS NOT NULL"
+    }
+  }
+
   /// The condition that a key lies in the range that ``bindRange(to:key:)`` binds.
   static func bounds(of key: EntityKey) -> String {
     func list(_ name: String) -> String {
@@ -96,14 +150,30 @@ package struct LocatedKeys: Sendable {
     return "\(KeyFilter.numberName)(\(columns.joined(separator: ", ")))"
   }
 
+  /// The number of the key of a row, whose place is noted.
+  private static func findSQL(_ key: EntityKey) -> String {
+    "\(KeyFilter.foundName)(\(SQLName.quoted(key.rowIDName ?? "")), \(SQLName.list(key.columns)))"
+  }
+
   fileprivate func bindRange(to statement: borrowing Statement, key: EntityKey) throws(BatchError) {
     guard identifiers.identifierCount > 0 else { return }
+    if case .between(let rowIDs) = place {
+      try statement.bind(rowIDs.lowerBound, at: statement.parameterIndex("@first") ?? 0)
+      try statement.bind(rowIDs.upperBound, at: statement.parameterIndex("@last") ?? 0)
+      if let matched = identifiers.matched { statement.numberKeys(matched, notingRows: true) }
+      return
+    }
     var reader = EncodedKey.ComponentReader()
     for (name, number) in [("first", 0), ("last", identifiers.identifierCount - 1)] {
       let slots = key.columns.indices.map { statement.parameterIndex("@\(name)\($0)") ?? 0 }
       try identifiers.bind(number, to: statement, slots: slots, with: &reader)
     }
-    if let matched = identifiers.matched { statement.numberKeys(matched) }
+    if let matched = identifiers.matched {
+      statement.numberKeys(
+        matched,
+        missLimit: identifiers.identifierCount * ChunkKeys.rowsPerLookup
+      )
+    }
   }
 }
 
@@ -134,12 +204,14 @@ extension ChunkKeys {
   /// - Parameters:
   ///   - key: The key.
   ///   - entity: The table.
+  ///   - isRangeEnough: Whether a range that has most of the rows will do, which takes no reading.
   ///   - connection: The connection, in a transaction if the result is used in that.
   /// - Returns: The keys, which may be any others if the table has no rowids to use.
   /// - Throws: Errors of SQLite.
   package func located(
     by key: EntityKey,
     in entity: Entity,
+    isRangeEnough: Bool = false,
     _ connection: Connection
   ) throws(BatchError) -> ChunkKeys {
     if case .runs(let runs) = self {
@@ -151,6 +223,7 @@ extension ChunkKeys {
     guard let name = key.rowIDName else {
       guard let index = key.clusteredIndex else { return self }
       let range = LocatedKeys(range: self)
+      if isRangeEnough { return .located(range) }
       return try range.isDense(by: key, index, in: table, connection) ? .located(range) : self
     }
     let (rowID, count) = (SQLName.quoted(name), identifierCount)
@@ -168,6 +241,7 @@ extension ChunkKeys {
       UInt64(last.subtractingReportingOverflow(first).partialValue.magnitude)
         < UInt64(count * Self.rowsPerLookup)
     {
+      if isRangeEnough { return .located(LocatedKeys(self, between: first...last)) }
       let scan = try connection.prepare(
         """
         SELECT \(LocatedKeys.numberSQL(key)), \(rowID) FROM \(table) NOT INDEXED \
@@ -209,7 +283,7 @@ extension LocatedKeys {
     defer { counting.reset() }
     guard try counting.step() else { return false }
     return counting.integer(at: 0) < Int64(limit) && counting.integer(at: 1) == Int64(count)
-      && connection.foundKeysInOrder
+      && connection.filter.isInOrder
   }
 }
 
@@ -223,9 +297,9 @@ extension ChunkKeys {
     }
   }
 
-  /// Whether a worker can find rows of the keys in a way that makes statements about them faster.
-  func canBeLocated(by key: EntityKey) -> Bool {
-    isRange ? isScattered : key.rowIDName != nil || key.clusteredIndex != nil
+  /// Whether a worker can find out something that makes statements about the rows faster.
+  func canBeLocated(by key: EntityKey, isRangeEnough: Bool) -> Bool {
+    isRange ? isScattered : key.rowIDName != nil || key.clusteredIndex != nil && !isRangeEnough
   }
 
   /// Whether the keys are ascending rowids with many gaps between.

@@ -111,7 +111,7 @@ public struct Store: Sendable {
       isForWriting
       ? asked
       : try await opening.compute { () throws(BatchError) in asked.suited(toStoreAt: path) }
-    let reader = StoreConnection(label: "batch.reader", path: path, options: options)
+    let reader = StoreConnection(label: "batch.reader", path: path, options: options.forReading)
     let store = try await reader.perform { connection throws(BatchError) in
       try Store(opening: connection, options: options)
     }
@@ -159,11 +159,19 @@ public struct Store: Sendable {
     label: String,
     priority: ThreadExecutor.Priority = .normal
   ) -> StoreConnection {
-    var options = options
+    var options = options.forReading
     options.isReadOnly = true
-    // Workers read each page once; several of them must not cost several large caches.
-    options.cacheSizeKiB = 1_024
     return StoreConnection(label: label, path: path, options: options, priority: priority)
+  }
+}
+
+extension Connection.Options {
+  /// The same, with a small cache: most pages are read once, and several readers must not cost
+  /// several large caches.
+  fileprivate var forReading: Connection.Options {
+    var options = self
+    options.cacheSizeKiB = 1_024
+    return options
   }
 }
 

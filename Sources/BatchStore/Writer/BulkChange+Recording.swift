@@ -49,8 +49,24 @@ extension BulkChange {
   }
 
   /// Whether a worker finds out something about a chunk before its turn.
-  func readsAhead(_ keys: ChunkKeys) -> Bool {
-    recordsAhead || isIndependent && keys.canBeLocated(by: key)
+  func readsAhead(_ keys: ChunkKeys, isScattered: Bool) -> Bool {
+    let isRangeEnough = isRangeEnough && !isScattered
+    return recordsAhead
+      || isIndependent && keys.canBeLocated(by: key, isRangeEnough: isRangeEnough)
+  }
+
+  /// Whether rows are changed by one statement, so that it need not be known before which they are.
+  var isRangeEnough: Bool {
+    switch action {
+    case .update, .delete(archive: nil): undoRun == nil
+    // Their statements must find the same rows.
+    case .delete, .assign: false
+    }
+  }
+
+  /// The keys in the form that changes their rows at the least cost.
+  func suited(_ keys: ChunkKeys, isScattered: Bool) -> ChunkKeys {
+    isScattered && isIndependent && isRangeEnough ? keys.unfiltered : keys
   }
 
   /// The places of a chunk's rows, and the rows to record, read by a worker before the chunk's turn.
@@ -60,18 +76,27 @@ extension BulkChange {
   /// - Parameters:
   ///   - keys: The keys of the chunk.
   ///   - lookCount: The lane's earlier ``WriterLane/lookCount``.
+  ///   - isScattered: Whether each row changes pages of its own.
   ///   - connection: The worker's connection.
   /// - Returns: Without rows if they are too large to hold at once.
   /// - Throws: Errors of SQLite.
   func readAhead(
     _ keys: ChunkKeys,
     lookCount: Int,
+    isScattered: Bool,
     in connection: Connection
   ) throws(BatchError) -> ReadAhead {
     try connection.transaction(.deferred) { () throws(BatchError) in
       try expected?.verify(in: connection)
-      let keys = try keys.located(by: key, in: entity, connection)
-      guard recordsAhead else { return ReadAhead(keys, nil, lookCount: lookCount) }
+      let keys = try keys.located(
+        by: key,
+        in: entity,
+        isRangeEnough: isRangeEnough && !isScattered,
+        connection
+      )
+      guard recordsAhead else {
+        return ReadAhead(suited(keys, isScattered: isScattered), nil, lookCount: lookCount)
+      }
       let found = try rows(keys, where: keys.condition(key: key), in: connection)
       let rows = found.map { RowsBefore($0, keyCount: key.columns.count) }
       return ReadAhead(keys, rows, lookCount: lookCount)

@@ -6,7 +6,7 @@ extension BulkChange {
   /// transaction.
   func located(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> ChunkKeys {
     guard isIndependent else { return keys }
-    return try keys.located(by: key, in: entity, connection)
+    return try keys.located(by: key, in: entity, isRangeEnough: isRangeEnough, connection)
   }
 
   /// Changes all rows of one chunk, inside the caller's transaction; the first failure ends it.
@@ -108,24 +108,18 @@ extension BulkChange {
   /// - Returns: The numbers of the keys whose rows it did not change.
   private func missed(
     by keys: ChunkKeys,
-    _ firstValue: Int,
+    _ firstValue: Int = 0,
     in connection: Connection
   ) throws(BatchError) -> RangeSet<Int> {
+    if case .located(let located) = keys {
+      if located.isRangeOfRows { return try missed(in: located, firstValue, connection) }
+      if located.isRangeOfKeys {
+        return try changesAll(in: located, firstValue, connection)
+          ? RangeSet() : missed(by: located.identifiers, firstValue, in: connection)
+      }
+    }
     let sql = changeSQL(for: keys)
     var missed = RangeSet<Int>()
-    if case .located(let located) = keys, located.isRangeOfKeys {
-      // SQLite does not note the rows of such a table: only if all have changed, is it known which.
-      try connection.execute("SAVEPOINT _batch_range")
-      var count = 0
-      try run(sql, for: keys, firstValue: firstValue, in: connection) { _ in
-        count = connection.changes
-      }
-      let isWhole = count == keys.identifierCount
-      if !isWhole { try connection.execute("ROLLBACK TO _batch_range") }
-      try connection.execute("RELEASE _batch_range")
-      return isWhole
-        ? missed : try self.missed(by: located.identifiers, firstValue, in: connection)
-    }
     guard keys.isRange else {
       try run(sql, for: keys, firstValue: firstValue, in: connection) {
         numbers throws(BatchError) in
@@ -153,6 +147,76 @@ extension BulkChange {
       }
     }
     return missed
+  }
+
+  /// Runs the statement for a range of keys, unless some of their rows will not change.
+  ///
+  /// SQLite does not note the rows of a table without rowids: only if all have changed, is it known
+  /// which.
+  ///
+  /// - Returns: Whether all have changed; else nothing was done.
+  private func changesAll(
+    in range: LocatedKeys,
+    _ firstValue: Int,
+    _ connection: Connection
+  ) throws(BatchError) -> Bool {
+    guard connection.ranges.isWorthATry() else { return false }
+    let keys = ChunkKeys.located(range)
+    var count = 0
+    try connection.execute("SAVEPOINT _batch_range")
+    do throws(BatchError) {
+      try run(changeSQL(for: keys), for: keys, firstValue: firstValue, in: connection) { _ in
+        count = connection.changes
+      }
+    } catch {
+      guard connection.filter.isFarFromRows, !connection.isAutocommit else { throw error }
+    }
+    let isWhole = count == keys.identifierCount
+    if !isWhole { try connection.execute("ROLLBACK TO _batch_range") }
+    try connection.execute("RELEASE _batch_range")
+    connection.ranges.note(isWhole)
+    return isWhole
+  }
+
+  /// Runs the statement for a range of rowids, and for keys that are not there.
+  ///
+  /// - Returns: The numbers of the keys whose rows it did not change.
+  private func missed(
+    in range: LocatedKeys,
+    _ firstValue: Int,
+    _ connection: Connection
+  ) throws(BatchError) -> RangeSet<Int> {
+    let keys = ChunkKeys.located(range)
+    let count = keys.identifierCount
+    let changed = try connection.notingRowIDs(
+      of: entity.table,
+      deleted: isDeletion,
+      atMost: count
+    ) { changed throws(BatchError) in
+      try run(changeSQL(for: keys), for: keys, firstValue: firstValue, in: connection) { _ in }
+      return connection.changes == count ? nil : (connection.changes, changed.sorted)
+    }
+    // The keys differ, so as many rows as keys are the rows of all of them.
+    guard let changed else { return RangeSet() }
+    var missed: [Int] = []
+    var elsewhere: [Int] = []
+    var changes = 0
+    for (number, rowID) in connection.filter.rowIDs.enumerated() {
+      guard let rowID else {
+        elsewhere.append(number)
+        continue
+      }
+      let place = changed.1.partitioningIndex { $0 >= rowID }
+      if place < changed.1.count, changed.1[place] == rowID {
+        changes += 1
+      } else {
+        missed.append(number)
+      }
+    }
+    guard changes == changed.0 else { throw BatchError.ambiguousKey(of: entity, key) }
+    let rest = try self.missed(by: range.identifiers.selecting(elsewhere), in: connection)
+    missed += rest.ranges.joined().map { elsewhere[$0] }
+    return RangeSet(ascending: missed.sorted())
   }
 
   /// Runs a statement for each run of keys or key, and `body` after each.

@@ -68,6 +68,7 @@ package actor WriterLane {
   /// The look that last found a commit of another connection.
   private var lastForeignCommit = 0
   private nonisolated let looks = Atomic(0)
+  nonisolated let hasScattered = Atomic(false)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
@@ -458,7 +459,9 @@ package actor WriterLane {
       if case .success = written.result { chunk.whenCommitted() }
     }
     let rows = chunks.prefix(written.count).reduce(0) { $0 + $1.positions.count }
-    keepJournals(ofPages: connection.takeWrittenPages(), rows: rows)
+    let pages = connection.takeWrittenPages()
+    keepJournals(ofPages: pages, rows: rows)
+    noteScatter(ofPages: pages, rows: rows)
     checkpointIfLong()
     makeWay(after: duration)
     // Each has its own time, and its share of the commit.
@@ -480,8 +483,7 @@ package actor WriterLane {
   /// The maximum bytes that a row may write for its statement journal to stay in memory.
   private static let journaledRow = 32 << 10
 
-  /// Keeps statement journals in memory unless rows are large: a journal is as long as the pages
-  /// that a chunk changes, and rows are about as large as earlier ones.
+  /// Keeps statement journals in memory unless rows are large: they are as long as the changed pages.
   private func keepJournals(ofPages written: Int, rows: Int) {
     let isSmall = written * pageSize <= Self.journaledRow * rows
     guard isSmall != keepsJournalsInMemory else { return }

@@ -50,7 +50,39 @@ import Testing
     #expect(report.sample[0].after == ["n": .integer(190), "label": .null])
     #expect(report.sql.fetch.hasPrefix("SELECT `id` FROM `numbers` WHERE (id > 5"))
     #expect(report.sql.apply.hasPrefix("UPDATE `numbers` SET `n` = (id * 2"))
-    #expect(report.estimatedSeconds ?? -1 >= 0)
+    let seconds = try #require(report.estimatedSeconds)
+    #expect(try #require(report.leastSeconds) > 0 && #require(report.leastSeconds) < seconds)
+    #expect(try #require(report.mostSeconds) > seconds)
+  }
+
+  @Test func `the time is that of chunks, which leave no trace`() async throws {
+    let connection = try Connection(path: path)
+    // A trigger that makes an update slow, which reading rows does not show.
+    try connection.execute("CREATE TABLE log (id)")
+    try connection.execute(
+      """
+      CREATE TRIGGER slow AFTER UPDATE ON numbers BEGIN
+        INSERT INTO log WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 2000)
+        SELECT i FROM c;
+      END
+      """
+    )
+    let job = Job.test(
+      in: directory,
+      .init(entity: "numbers", everything: true),
+      .update(.init(set: [.init("n", to: "n + 1")]))
+    )
+    let slow = try #require(try await report(job).estimatedSeconds)
+    try connection.execute("DROP TRIGGER slow")
+    let fast = try #require(try await report(job).estimatedSeconds)
+    #expect(slow > fast + 0.01, "\(slow) s with the trigger, \(fast) s without")
+    // Who writes is not waited for, nor made to wait.
+    try connection.execute("BEGIN IMMEDIATE")
+    let clock = ContinuousClock()
+    let start = clock.now
+    #expect(try await report(job).estimatedSeconds != nil)
+    #expect(start.duration(to: clock.now) < .seconds(4))
+    try connection.execute("ROLLBACK")
   }
 
   @Test func `a delete and an export show the rows`() async throws {
@@ -360,6 +392,7 @@ import Testing
     job.throttle.identifiersPerSecond = 0.01
     var timed = try await report(job)
     #expect(timed.estimatedSeconds == 9_500 && timed.pace == "throttle.identifiersPerSecond")
+    #expect(timed.leastSeconds == 9_500 && timed.mostSeconds == 9_500)
     job.throttle.window = .init(from: 23 * 60 + 30, until: 30)
     timed = try await report(job)
     #expect(timed.pace == "throttle.identifiersPerSecond and throttle.window, on 3 days")

@@ -1,0 +1,190 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// How long a run may take, in seconds.
+struct TimeEstimate {
+  var seconds: Double
+  var least: Double
+  var most: Double
+
+  /// An estimate with its bounds.
+  init(seconds: Double, least: Double, most: Double) {
+    (self.seconds, self.least, self.most) = (seconds, least, most)
+  }
+
+  /// An estimate that may be wrong by a factor; others rather slow a run down.
+  init(_ seconds: Double, withinFactor factor: Double) {
+    self.seconds = seconds
+    least = seconds / factor
+    most = seconds * factor * 1.3
+  }
+
+  /// The same with more of everything, of which the time was measured.
+  func adding(_ more: Double) -> TimeEstimate {
+    var sum = self
+    sum.seconds += more
+    sum.least += more / 2
+    sum.most += more * 2
+    return sum
+  }
+
+  /// Each time as it is under a throttle.
+  fileprivate func mapped(_ change: (Double) -> Double) -> TimeEstimate {
+    var result = self
+    (result.seconds, result.least, result.most) = (change(seconds), change(least), change(most))
+    return result
+  }
+}
+
+/// What reading the first rows tells.
+struct ReadSample {
+  /// The number of rows read.
+  let rows: Int
+  let bytesPerRow: Double
+  /// How many of their texts are not UTF-8.
+  let invalidTexts: Int
+  /// The time for each row.
+  let secondsPerRow: Double
+}
+
+extension JobPlan {
+  /// Reads the first rows of the selection; nil without rows, and if one cannot be read.
+  func readSample(
+    by sampler: RowSampler,
+    in connection: Connection
+  ) throws(BatchError) -> ReadSample? {
+    let clock = ContinuousClock()
+    let start = clock.now
+    guard
+      let read = try readable({ () throws(BatchError) in
+        try sampler.read(limit: Self.sampled, within: Self.samplingTime, in: connection)
+      }), read.count > 0
+    else { return nil }
+    let rows = Double(read.count)
+    return ReadSample(
+      rows: read.count,
+      bytesPerRow: Double(read.byteCount) / rows,
+      invalidTexts: read.invalidTexts,
+      secondsPerRow: start.duration(to: clock.now) / .seconds(1) / rows
+    )
+  }
+
+  /// The time until a run begins and after it has ended, which is mostly that of syncing files.
+  private static let secondsOfStart = 0.08
+  /// How much longer chunks of an export take than their lines.
+  private static let shareOfWriter = 1.3
+  /// The time to write a page to the log and to move it from there, which depends on the disk.
+  private static let secondsPerPage = 15e-6
+  /// The pages with which a transaction records that it is done.
+  private static let pagesOfLedger = 4.0
+  /// How long others may wait for a chunk that is tried.
+  private static let longestTrial = Duration.milliseconds(200)
+  /// How many chunks are tried.
+  private static let triedChunks = 6
+  /// How many identifiers are tried at once.
+  private static let triedAtOnce = 1_000
+
+  /// Tries chunks as the run does, and extrapolates; if that is impossible, from reading rows.
+  ///
+  /// - Returns: The time without that of the selection; nil for a transform, whose program may take
+  ///   any time.
+  func estimate(
+    _ matches: Int,
+    inChunksOf chunkSize: Int,
+    of list: PackedIdentifiers?,
+    _ read: ReadSample?,
+    in connection: Connection
+  ) throws(BatchError) -> TimeEstimate? {
+    guard matches > 0, let read else { return nil }
+    let cores = ProcessInfo.processInfo.activeProcessorCount
+    let workers = Double(min(job.workers ?? cores, cores))
+    let rows = Double(matches)
+    let size = min(chunkSize, Self.triedAtOnce)
+    let chunks = try list.map { list throws(BatchError) in
+      try triedPositions(of: list, size).map { positions throws(BatchError) in
+        try ChunkKeys(list, positions, key: query.key)
+      }
+    }
+    switch work {
+    case .transform: return nil
+    case .export(let export, _):
+      guard let chunks, query.findsRowsByKey, let tried = export.tried(chunks, in: store) else {
+        return TimeEstimate(
+          Self.secondsOfStart + rows * read.secondsPerRow / workers,
+          withinFactor: 3
+        )
+      }
+      return TimeEstimate(
+        Self.secondsOfStart + rows * tried.secondsPerRow * Self.shareOfWriter / workers,
+        withinFactor: 1.7
+      )
+    case .change(let change, let isRowByRow):
+      guard let chunks,
+        let tried = change.tried(
+          chunks,
+          isRowByRow: isRowByRow,
+          enforcesForeignKeys: job.database.foreignKeys,
+          within: Self.longestTrial,
+          in: store
+        )
+      else {
+        // Writing a row costs about three times as much as reading one, and has one writer.
+        return TimeEstimate(Self.secondsOfStart + rows * read.secondsPerRow * 3, withinFactor: 3)
+      }
+      let pages = rows * tried.pagesPerRow
+      let transactions = rows / Double(chunkSize) + 1
+      // What undo needs is read before, and written beside the rows.
+      let factor = job.undo == nil ? 1.0 : 1.7
+      return TimeEstimate(
+        Self.secondsOfStart + factor * rows * tried.secondsPerRow
+          + (factor * pages + transactions * Self.pagesOfLedger) * Self.secondsPerPage,
+        withinFactor: 1.7
+      )
+    }
+  }
+
+  /// The positions of some chunks of a list.
+  private func triedPositions(of list: PackedIdentifiers, _ size: Int) -> [Range<Int>] {
+    let count = list.count
+    // Chunks that overlap would find their pages in memory.
+    guard count >= size * Self.triedChunks else { return [0..<min(size, count)] }
+    return (0..<Self.triedChunks).map { number in
+      let start = (count - size) * number / (Self.triedChunks - 1)
+      return start..<(start + size)
+    }
+  }
+
+  /// How long the run takes under the throttle, and which of its settings determine that.
+  func paced(
+    _ estimate: TimeEstimate?,
+    matches: Int
+  ) -> (estimate: TimeEstimate?, pace: String?) {
+    var time: (estimate: TimeEstimate?, pace: String?) = (estimate, nil)
+    if let ratio = job.throttle.sleepRatio, ratio > 0, let estimate {
+      time = (estimate.mapped { $0 * (1 + ratio) }, "throttle.sleepRatio")
+    }
+    if let rate = job.throttle.identifiersPerSecond, matches > 0 {
+      let least = Double(matches) / rate
+      if least > time.estimate?.seconds ?? 0 {
+        let most = max(least, time.estimate?.most ?? 0)
+        time.estimate = TimeEstimate(seconds: least, least: least, most: most)
+        time.pace = "throttle.identifiersPerSecond"
+      }
+    }
+    if let window = job.throttle.window, let seconds = time.estimate?.seconds {
+      let days = (seconds / Double(window.minutes * 60)).rounded(.up)
+      if days > 1 {
+        time.pace = [time.pace, "throttle.window, on \(Int(days)) days"].compactMap(\.self)
+          .joined(separator: " and ")
+      }
+    }
+    return time
+  }
+}
