@@ -18,6 +18,9 @@ import Testing
   }
 
   private func stop(_ job: Job) async throws -> RunSummary {
+    var job = job
+    // Or it might be over before it hears of the stop.
+    job.throttle.identifiersPerSecond = 20
     let run = BatchRun(job, options: .telling)
     let summary = try await run.run { event in if case .progress = event { run.stop() } }
     #expect(summary.state == .stopped)

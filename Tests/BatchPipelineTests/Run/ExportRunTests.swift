@@ -114,7 +114,7 @@ import Testing
     #expect(summary.state == .failed)
     #expect(summary.outcomes.failed <= 3)
     #expect(summary.failure?.message.contains("malformed JSON") == true)
-    #expect(summary.failure?.remedy?.contains("more identifiers have failed than skip") == true)
+    #expect(summary.failure?.remedy?.contains("raise the limit") == true)
     let second = try await BatchRun(poisonedJob("out.ndjson", limit: 4)).run()
     #expect(second.state == .completedWithFailures)
     #expect(second.outcomes.failed == 4)
