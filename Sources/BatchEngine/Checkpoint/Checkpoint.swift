@@ -150,11 +150,6 @@ package final class Checkpoint {
     try append(progress, sync: true)
   }
 
-  /// Appends the run's progress without a sync, for runs whose store knows as much.
-  package func recordUnsynced(_ progress: RunProgress) throws(BatchError) {
-    try append(progress, sync: false)
-  }
-
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
     try append(.progress(progress), sync: sync)
     self.progress = progress

@@ -99,12 +99,6 @@ package struct RowValues: Sendable, Equatable {
     endRow()
   }
 
-  /// Appends a row without values.
-  package mutating func appendUnsetRow() {
-    for _ in 0..<columnCount { appendUnset() }
-    endRow()
-  }
-
   /// The first `length` rows.
   func prefix(_ length: Int) -> RowValues {
     var part = self

@@ -168,30 +168,3 @@ struct Ledger {
     )
   }
 }
-
-/// The ledger of a run whose chunks are committed by contexts.
-package struct ContextLedger: Sendable {
-  private let run: String
-
-  /// Makes the ledger of a run that the store knows.
-  package init(ofRun run: String) {
-    self.run = run
-  }
-
-  /// Enters a done chunk, inside its transaction.
-  ///
-  /// - Throws: `BatchError` with code `damagedFile` if the store no longer knows the run.
-  /// - Complexity: O(*n*) in the done ranges: several contexts take turns, and only the store has
-  ///   what is done.
-  package func enter(
-    _ positions: Range<Int>,
-    _ outcomes: Outcomes,
-    in connection: Connection
-  ) throws(BatchError) {
-    guard let ledger = try Ledger(of: run, in: connection) else { throw Ledger.damaged(run) }
-    _ = try ledger.entering(
-      DoneRanges.Row(positions, outcomes: outcomes, chunks: 1),
-      in: connection
-    )
-  }
-}
