@@ -68,6 +68,8 @@ import Testing
 
     var patience: Duration? { nil }
 
+    func makeWorker(_ label: String) -> Worker { Worker() }
+
     func prepare(
       _ positions: Range<Int>,
       _ attempt: Attempt<Void>,
@@ -82,14 +84,6 @@ import Testing
       outcomes.succeeded = positions.count
       return Commit(outcomes: outcomes, duration: .microseconds(1))
     }
-
-    func synchronize(
-      _ progress: inout RunProgress,
-      done: DoneRanges,
-      failedCount: Int?
-    ) async throws(BatchError) -> [FailedIdentifier]? { nil }
-
-    func finish(_ progress: inout RunProgress) async throws(BatchError) {}
 
     func claim(besides own: [Range<Int>]) async throws(BatchError) -> SpanClaim {
       await table.claim(by: number, besides: own)

@@ -43,26 +43,30 @@ package actor ExportWriter {
 
   /// Appends the lines of a chunk.
   ///
+  /// - Returns: The result of the chunk.
   /// - Throws: The error of the identifier that exceeds the allowed failures of the run.
   package func append(
     _ lines: ExportedLines,
     at positions: Range<Int>,
     onFailure policy: FailurePolicy
-  ) throws(BatchError) {
+  ) throws(BatchError) -> Commit {
     try executor.requireThread()
     let policy = policy.after(failed.count)
-    if let failure = lines.failures.dropFirst(policy.limit).first {
+    let result = lines.result
+    if let failure = result.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error)
     }
     try file.append(lines.bytes)
-    done.insert(DoneRanges.Row(positions, outcomes: lines.outcomes, chunks: 1))
-    passedOver.append(lines.passedOver, from: positions.lowerBound)
+    done.insert(DoneRanges.Row(positions, outcomes: result.outcomes, chunks: 1))
+    passedOver.append(result.passedOver, from: positions.lowerBound)
     invalidTexts += lines.invalidTexts
-    guard !lines.failures.isEmpty else { return }
-    let now = Date.now.formatted(.iso8601)
-    failed += lines.failures.map {
-      FailedIdentifier(position: positions.lowerBound + $0.number, error: $0.error, failedAt: now)
+    if !result.failures.isEmpty {
+      let now = Date.now.formatted(.iso8601)
+      failed += result.failures.map {
+        FailedIdentifier(position: positions.lowerBound + $0.number, error: $0.error, failedAt: now)
+      }
     }
+    return Commit(outcomes: result.outcomes, duration: lines.duration)
   }
 
   /// The content of a file.
@@ -92,12 +96,13 @@ package actor ExportWriter {
     )
   }
 
-  /// Waits until the file is on the disk, and completes `progress`.
-  ///
-  /// - Returns: All identifiers that failed, unless they are `failedCount`.
-  package func synchronize(
+}
+
+extension ExportWriter: RunLedger {
+  package func makeDurable(
     _ progress: inout RunProgress,
-    failedCount: Int?
+    seen done: DoneRanges,
+    knowing failedCount: Int?
   ) throws(BatchError) -> [FailedIdentifier]? {
     // The writer may be a chunk ahead of what was told; what is recorded must be of one moment.
     let written = try synchronize()
@@ -110,7 +115,8 @@ package actor ExportWriter {
   }
 
   /// Gives the complete file its name.
-  package func publish() throws(BatchError) {
+  package func finish(_ progress: inout RunProgress) throws(BatchError) {
+    try executor.requireThread()
     try file.publish(replacing: overwrites)
   }
 }

@@ -3,7 +3,7 @@ package import BatchIdentifiers
 /// What a run does with a chunk: a worker prepares it, the writer commits it.
 ///
 /// The engine (``RunLoop`` and its parts) knows nothing else about either.
-package protocol ChunkProcessor: Sendable {
+package protocol ChunkProcessor<Worker>: Sendable {
   /// Prepares chunks, each on its own thread.
   associatedtype Worker: ChunkWorker
   /// What passes from the worker to the writer.
@@ -21,6 +21,17 @@ package protocol ChunkProcessor: Sendable {
   /// A chunk too large to hold ends at one of them in ``prepare(_:_:in:)``.
   var units: [Int] { get }
 
+  /// The number of identifiers in a chunk; nil for what the policy says.
+  var chunkSize: Int? { get }
+
+  /// The most workers that can prepare chunks at once; nil for any number.
+  var workerLimit: Int? { get }
+
+  /// Makes a worker.
+  ///
+  /// - Parameter label: The name of its thread.
+  func makeWorker(_ label: String) -> Worker
+
   /// Reads and computes what the chunk needs, in a background context, for as many of its first
   /// positions as may be held at once.
   func prepare(
@@ -35,27 +46,6 @@ package protocol ChunkProcessor: Sendable {
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit
 
-  /// Syncs everything committed to the disk, and completes `progress`; `done` is what this process
-  /// has seen committed.
-  ///
-  /// - Returns: All failed identifiers, unless their number is `failedCount`.
-  func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]?
-
-  /// The passed-over identifiers, from a store that keeps the ledger.
-  ///
-  /// - Parameter last: The previous piece; nil for the first ones.
-  /// - Returns: The next pieces, as many as may be held at once; nil if there are no more, or if
-  ///   the file is the ledger.
-  /// - Throws: Errors of the store.
-  func passedOver(after last: Int?) async throws(BatchError) -> [PassedOverRecord.Piece]?
-
-  /// Puts the result of a completed run in place, and completes `progress`.
-  func finish(_ progress: inout RunProgress) async throws(BatchError)
-
   /// Whether a worker is abandoned with external code that never returned, so that nobody can close it.
   var hasLostWorkers: Bool { get }
 }
@@ -63,11 +53,11 @@ package protocol ChunkProcessor: Sendable {
 extension ChunkProcessor {
   package var units: [Int] { [] }
 
-  package var hasLostWorkers: Bool { false }
+  package var chunkSize: Int? { nil }
 
-  package func passedOver(
-    after last: Int?
-  ) async throws(BatchError) -> [PassedOverRecord.Piece]? { nil }
+  package var workerLimit: Int? { nil }
+
+  package var hasLostWorkers: Bool { false }
 }
 
 /// Prepares the chunks of a run, one at a time.

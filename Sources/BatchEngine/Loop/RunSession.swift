@@ -10,6 +10,8 @@ import Foundation
 /// One process's part of a run: what it has seen committed, and what it reports.
 package final class RunSession {
   package let checkpoint: Checkpoint
+  /// What knows which chunks are done.
+  package var ledger: any RunLedger
   private let host: RunHost
   /// When this process began to process chunks.
   package let start: ContinuousClock.Instant
@@ -45,8 +47,10 @@ package final class RunSession {
     isResumed: Bool,
     retrying retried: RetriedIdentifiers? = nil,
     selectedIn selection: Duration = .zero,
+    by ledger: any RunLedger = UnrecordedLedger(),
     on host: RunHost = RunHost()
   ) {
+    self.ledger = ledger
     self.host = host
     self.checkpoint = checkpoint
     self.done = done
@@ -122,15 +126,14 @@ package final class RunSession {
   /// Appends the state of the run to the checkpoint.
   package func record(
     _ state: RunState,
-    with processor: some ChunkProcessor,
     failure: BatchError? = nil,
     comparesFailures: Bool = false
   ) async throws(BatchError) {
     self.failure = failure
-    let failed = try await processor.synchronize(
+    let failed = try await ledger.makeDurable(
       &progress,
-      done: done,
-      failedCount: comparesFailures ? nil : checkpoint.failedAttempts.count
+      seen: done,
+      knowing: comparesFailures ? nil : checkpoint.failedAttempts.count
     )
     if !passedOver.pieces.isEmpty {
       progress.passedOver = passedOver
@@ -142,11 +145,11 @@ package final class RunSession {
 
   /// Copies the passed-over identifiers from the store, so that the file of a finished run has all
   /// of them; the next record has the last ones.
-  private func copyPassedOver(from processor: some ChunkProcessor) async throws(BatchError) {
+  private func copyPassedOver() async throws(BatchError) {
     guard checkpoint.metadata.ledger == .store, done.outcomes.passedOver > 0 else { return }
     var record = PassedOverRecord(replaces: true)
     var last: Int?
-    while let pieces = try await processor.passedOver(after: last) {
+    while let pieces = try await ledger.passedOver(after: last) {
       for piece in pieces { record.append(piece) }
       last = pieces.last?.first
       progress.passedOver = record
@@ -166,9 +169,9 @@ package final class RunSession {
   /// Appends the progress of a running run to the checkpoint.
   ///
   /// If the database is locked, the record waits until the next one is due.
-  package func recordProgress(with processor: some ChunkProcessor) async throws(BatchError) {
+  package func recordProgress() async throws(BatchError) {
     do throws(BatchError) {
-      try await record(progress.state, with: processor)
+      try await record(progress.state)
     } catch {
       guard error.isTransient else { throw error }
       recordedAt = host.now()
@@ -234,13 +237,10 @@ package final class RunSession {
   ///
   /// A locked database does not keep a run from stopping: the ledger in the store has what the file
   /// then lacks.
-  package func stop(
-    with processor: some ChunkProcessor,
-    because reason: String? = nil
-  ) async throws(BatchError) {
+  package func stop(because reason: String? = nil) async throws(BatchError) {
     progress.stopReason = reason
     do throws(BatchError) {
-      try await record(.stopped, with: processor)
+      try await record(.stopped)
     } catch {
       guard error.isTransient || error.code == .interrupted else { throw error }
       try write(.stopped)
@@ -248,13 +248,13 @@ package final class RunSession {
   }
 
   /// Puts the result in place and records that the run is finished but not acknowledged.
-  package func complete(with processor: some ChunkProcessor) async throws(BatchError) {
+  package func complete() async throws(BatchError) {
     // The length of a complete output is recorded before it gets its name, so if the process is
     // killed in between, the next one only has to rename it. All failures are compared, since a
     // restored database may have the same number of different ones.
-    try await record(.running, with: processor, comparesFailures: true)
-    try await copyPassedOver(from: processor)
-    try await processor.finish(&progress)
+    try await record(.running, comparesFailures: true)
+    try await copyPassedOver()
+    try await ledger.finish(&progress)
     progress.isAcknowledged = false
     progress.endedAt = Date.now.formatted(.iso8601)
     try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)

@@ -9,19 +9,20 @@ package struct ContextProcessor: ChunkProcessor {
   package let work: ContextWork
   /// The lane that saves; nil if the store cannot be written.
   package let lane: WriterLane?
-  package let ledger: LedgerPlace
+  /// Whether the store records the run: then each chunk is written, if only as done.
+  private let isRecorded: Bool
+  private let store: Store
   package let onFailure: FailurePolicy
   /// The run whose changes are kept for undo; nil to keep none.
   private let recordedRun: String?
   private let times: HandlerTimes<ChunkContext>
-  /// Whether there is something to sync.
-  private let hasWritten: Lock<Bool>
 
   package init(
     list: PackedIdentifiers,
     work: ContextWork,
+    store: Store,
     lane: WriterLane?,
-    ledger: LedgerPlace,
+    isRecorded: Bool,
     onFailure: FailurePolicy,
     inOrder: Bool = false,
     recordingFor run: String? = nil
@@ -31,10 +32,10 @@ package struct ContextProcessor: ChunkProcessor {
     self.list = list
     self.work = work
     self.lane = lane
-    self.ledger = ledger
+    self.store = store
+    self.isRecorded = isRecorded
     self.onFailure = onFailure
     times = HandlerTimes(limit: work.timeLimit)
-    hasWritten = Lock(ledger == .store)
   }
 
   /// How often part of a chunk starts over because somebody else changed its rows before it was
@@ -44,6 +45,8 @@ package struct ContextProcessor: ChunkProcessor {
   package let inOrder: Bool
   package var hasLostWorkers: Bool { times.hasLost }
   package var patience: Duration? { work.timeLimit ?? .seconds(60) }
+
+  package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
   /// Some positions of a chunk, and the closure's result.
   fileprivate enum Part: Sendable {
@@ -147,7 +150,7 @@ package struct ContextProcessor: ChunkProcessor {
     var parts = prepared.parts
     var conflicts = 0
     while true {
-      guard ledger == .store || parts.contains(where: \.hasChanges) else {
+      guard isRecorded || parts.contains(where: \.hasChanges) else {
         // Without changes, this takes no lock and works on a read-only store.
         var passedOver = PassedOver()
         for case .done(let context) in parts {
@@ -161,7 +164,6 @@ package struct ContextProcessor: ChunkProcessor {
         )
       }
       guard let lane else { throw work.isReadOnly }
-      hasWritten.withLock { $0 = true }
       let refused = Lock<[Int: BatchError]>([:])
       do throws(BatchError) {
         return try await lane.commitContexts(
@@ -201,28 +203,6 @@ package struct ContextProcessor: ChunkProcessor {
       }
       parts = renewed
     }
-  }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    guard let lane, hasWritten.withLock({ $0 }) else {
-      progress.done = done
-      return []
-    }
-    return try await lane.synchronize(&progress, ledger, done: done, failedCount: failedCount)
-  }
-
-  package func passedOver(
-    after last: Int?
-  ) async throws(BatchError) -> [PassedOverRecord.Piece]? {
-    try await lane?.passedOver(after: last)
-  }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
-    try await lane?.finish(after: progress.elapsedSeconds)
   }
 }
 

@@ -39,12 +39,12 @@ extension WriterLane {
         remedy: "change objects of one store, or run without undo"
       )
     }
-    return try await commitInTurn(positions, onFailure: onFailure, isAlone: isAlone) {
+    return try await commit(positions, onFailure: onFailure, isAlone: isAlone) {
       [connection, recorder] onFailure throws(BatchError) in
       refused.withLock { $0.removeAll() }
       if run != nil { try recorder.begin() }
       return try connection.savepoint { () throws(BatchError) in
-        var written = WaitingChunk.Written()
+        var written = ChunkResult()
         var errors: [Int: BatchError] = [:]
         for (index, part) in parts.enumerated() {
           switch part {
@@ -52,7 +52,7 @@ extension WriterLane {
             guard written.failures.count < onFailure.limit else {
               throw onFailure.refusal(error)
             }
-            written.failures.append((position, error))
+            written.failures.append((position - positions.lowerBound, error))
           case .context(let context):
             written.succeeded += context.succeeded
             let start = context.positions.lowerBound - positions.lowerBound

@@ -199,7 +199,9 @@ struct ContextPlan: StoreRunPlan {
 
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
-  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+  func processor(
+    for execution: RunExecution
+  ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     try await execution.lane?.expect(expected)
     let entity = execution.list.header.entityName
     let table = store.schema.entities.first { $0.name == entity }?.table
@@ -207,19 +209,18 @@ struct ContextPlan: StoreRunPlan {
     for key in try await store.unindexedForeignKeys() where key.destination == table {
       execution.onEvent(.message("\(key)"))
     }
-    return try await execution.loop(
-      in: store,
-      ContextProcessor(
-        list: execution.list,
-        work: work,
-        lane: execution.lane,
-        ledger: ledger,
-        onFailure: execution.onFailure,
-        // A run that is resumed without its selection knows only the list.
-        inOrder: run.selection.isOrdered || !execution.list.isSorted,
-        recordingFor: job.undo.map { _ in execution.session.run }
-      )
+    let processor = ContextProcessor(
+      list: execution.list,
+      work: work,
+      store: store,
+      lane: execution.lane,
+      isRecorded: ledger == .store,
+      onFailure: execution.onFailure,
+      // A run that is resumed without its selection knows only the list.
+      inOrder: run.selection.isOrdered || !execution.list.isSorted,
+      recordingFor: job.undo.map { _ in execution.session.run }
     )
+    return (processor, execution.lane ?? UnrecordedLedger())
   }
 
   func takeMessages() -> [String] { [] }

@@ -11,7 +11,7 @@ import SystemPackage
 struct ExportPartsProcessor: ChunkProcessor {
   struct Prepared: Sendable {
     let part: ExportPart
-    let written: WrittenRows
+    let written: ChunkResult
     let worker: PostgresConnection
     /// How long it took to read and write the rows.
     let duration: Duration
@@ -33,9 +33,12 @@ struct ExportPartsProcessor: ChunkProcessor {
   let statementLimit: Duration
   /// How long to retry a broken connection.
   let reconnection: Duration
+  let connect: PostgresConnection.Connecting
 
   var inOrder: Bool { false }
   var patience: Duration? { nil }
+
+  func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 
   func prepare(
     _ positions: Range<Int>,
@@ -46,7 +49,7 @@ struct ExportPartsProcessor: ChunkProcessor {
     let span = try spans.span(of: positions)
     let name = parts.fileName(of: positions, format)
     let file = try folder.makeFile(named: name)
-    var written = WrittenRows()
+    var written = ChunkResult()
     var bytes = 0
     do throws(BatchError) {
       // Only the first file has the header, so that the concatenated files are one export.
@@ -65,9 +68,7 @@ struct ExportPartsProcessor: ChunkProcessor {
         try file.write(lines.bytes)
         bytes += lines.bytes.count
         let offset = next - positions.lowerBound
-        written.succeeded += lines.written.succeeded
-        written.passedOver.formUnion(lines.written.passedOver, from: offset)
-        written.failures += lines.written.failures.map { ($0.number + offset, $0.error) }
+        written.append(lines.result, from: offset)
         next += lines.count
       }
       try file.publish(overwriting: true)
@@ -95,7 +96,7 @@ struct ExportPartsProcessor: ChunkProcessor {
     for keys: RowKeys,
     after failureCount: Int,
     in worker: PostgresConnection
-  ) async throws(BatchError) -> PostgresExport.Lines {
+  ) async throws(BatchError) -> ExportedLines {
     let (export, limit, policy) = (export, statementLimit, onFailure.after(failureCount))
     return try await worker.persistently(within: reconnection) { session throws(BatchError) in
       try export.lines(
@@ -128,13 +129,5 @@ struct ExportPartsProcessor: ChunkProcessor {
     recorded.withLock { $0.append(prepared.part) }
     return Commit(outcomes: prepared.written.outcomes, duration: prepared.duration)
   }
-
-  func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? { nil }
-
-  func finish(_ progress: inout RunProgress) async throws(BatchError) {}
 }
 #endif

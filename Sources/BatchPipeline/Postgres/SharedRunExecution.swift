@@ -75,7 +75,8 @@ struct SharedRunExecution {
       SpanClaims(heartbeat, lease: lease, inOrder: plan.isInOrder),
       by: connection("batch.spans")
     )
-    let (ending, failure, reason) = await loop(spans, presence, session)
+    let (processor, policy) = processor(spans)
+    let (ending, failure, reason) = await loop(processor, spans, policy, presence, session)
     if ending == .stopped { stop.hasStopped() }
     watching.cancel()
     await watching.value
@@ -140,35 +141,24 @@ struct SharedRunExecution {
 
   // MARK: Chunks
 
-  private func loop(
-    _ spans: LeasedSpans,
-    _ presence: HostPresence,
-    _ session: SharedSession
-  ) async -> (RunStateMachine.Ending, BatchError?, String?) {
+  /// Makes what does the chunks that this process is granted, and the policy for them.
+  private func processor(_ spans: LeasedSpans) -> (
+    any ChunkProcessor<PostgresConnection>, RunPolicy
+  ) {
     var policy = job.policy
     if let size = settings.chunkSize { policy.chunk = .init(size: size) }
-    let workers = (1...max(1, settings.workers + plan.spareWorkers)).map {
-      connection("batch.worker.\($0)")
+    let connect = { @Sendable [address = plan.address, stop] label in
+      PostgresConnection(label: label, address: address, within: stop.closing)
     }
-    let health = ServerWatch(
-      over: plan.table,
-      at: plan.address,
-      limits: .init(yieldsToVacuum: job.throttle.yieldsToVacuum),
-      workers: workers,
-      within: stop.closing
-    )
-    // Before the first chunk, which might make others wait longer for a lock.
-    await health.look()
-    let looking = Task { await health.run() }
-    let ended: (RunStateMachine.Ending, BatchError?, String?)
     switch plan.work {
     case .change(let change):
       let processor = SharedChangeProcessor(
         chunks(of: change),
         of: spans,
-        reconnectingFor: lease
+        reconnectingFor: lease,
+        by: connect
       )
-      ended = await loop(processor, by: workers, spans, policy, presence, session, health)
+      return (processor, policy)
     case .archiving: preconditionFailure("the archive is made before the run has a chunk")
     case .transform(let transform, let action, let handler, let children):
       let processor = SharedTransformProcessor(
@@ -176,6 +166,7 @@ struct SharedRunExecution {
         of: spans,
         patience: action.timeout,
         reconnectingFor: lease,
+        by: connect,
         transform.computing(
           by: handler,
           run: run.run,
@@ -184,7 +175,7 @@ struct SharedRunExecution {
           onFailure: job.skip.failurePolicy(of: run.total)
         )
       )
-      ended = await loop(processor, by: workers, spans, policy, presence, session, health)
+      return (processor, policy)
     case .export(let export, let action):
       guard let folder = plan.exportFolder else {
         preconditionFailure("an export to one file is a run of one host")
@@ -201,16 +192,13 @@ struct SharedRunExecution {
         size: policy.chunk.size,
         onFailure: job.skip.failurePolicy(of: run.total),
         statementLimit: Self.statementLimit,
-        reconnection: lease
+        reconnection: lease,
+        connect: connect
       )
       // A file for each span.
       policy.chunk = .init(size: RunPolicy.chunkSizeLimit)
-      ended = await loop(processor, by: workers, spans, policy, presence, session, health)
+      return (processor, policy)
     }
-    looking.cancel()
-    await looking.value
-    for worker in workers { await worker.close() }
-    return ended
   }
 
   private var parts: ExportParts { ExportParts(SpanFence(tables, run: run.run)) }
@@ -230,14 +218,25 @@ struct SharedRunExecution {
 
   private func loop<Processor: ChunkProcessor>(
     _ processor: Processor,
-    by workers: [PostgresConnection],
     _ spans: LeasedSpans,
     _ policy: RunPolicy,
     _ presence: HostPresence,
-    _ session: SharedSession,
-    _ health: ServerWatch
+    _ session: SharedSession
   ) async -> (RunStateMachine.Ending, BatchError?, String?)
   where Processor.Worker == PostgresConnection {
+    let workers = (1...max(1, settings.workers + plan.spareWorkers)).map {
+      processor.makeWorker("batch.worker.\($0)")
+    }
+    let health = ServerWatch(
+      over: plan.table,
+      at: plan.address,
+      limits: .init(yieldsToVacuum: job.throttle.yieldsToVacuum),
+      workers: workers,
+      within: stop.closing
+    )
+    // Before the first chunk, which might make others wait longer for a lock.
+    await health.look()
+    let looking = Task { await health.run() }
     var loop = RunLoop(
       remaining: [],
       sizing: ChunkSizing(policy, preparedWithin: processor.patience),
@@ -261,6 +260,9 @@ struct SharedRunExecution {
     } catch {
       failure = failure ?? error
     }
+    looking.cancel()
+    await looking.value
+    for worker in workers { await worker.close() }
     return (failure == nil ? ending : .failed, failure, loop.stopReason)
   }
 

@@ -160,50 +160,49 @@ extension JobPlan: StoreRunPlan {
 
   func stop() throws(BatchError) { try children?.close() }
 
-  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+  func processor(
+    for execution: RunExecution
+  ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     if !job.isRehearsal {
       for trap in traps { execution.onEvent(.message("warning: \(trap)")) }
     }
     switch work {
     case .change(var change, let isRowByRow):
+      let lane = requireLane(execution)
       if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
       try await Backoff(job.retry).repeating { [change] () throws(BatchError) in
-        try await execution.lane?.makeArchive(
+        try await lane.makeArchive(
           of: change,
           isFirst: execution.session.done.outcomes.succeeded == 0
         )
-        try await execution.lane?.expect(expected, for: change)
+        try await lane.expect(expected, for: change)
       }
-      return try await execution.loop(
-        in: store,
-        ChangeProcessor(
-          list: execution.list,
-          change: change.expecting(expected),
-          isRowByRow: isRowByRow,
-          inOrder: isInOrder,
-          lane: requireLane(execution),
-          ledger: ledger,
-          onFailure: execution.onFailure
-        )
+      let processor = ChangeProcessor(
+        list: execution.list,
+        change: change.expecting(expected),
+        isRowByRow: isRowByRow,
+        inOrder: isInOrder,
+        store: store,
+        lane: lane,
+        onFailure: execution.onFailure
       )
+      return (processor, lane)
     case .transform(var transform, let action, _):
+      let lane = requireLane(execution)
       if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
-      try await execution.lane?.expect(expected)
-      return try await execution.loop(
-        in: store,
-        TransformProcessor(
-          list: execution.list,
-          transform: transform.expecting(expected),
-          run: execution.session.run,
-          lane: requireLane(execution),
-          ledger: ledger,
-          onFailure: execution.onFailure,
-          patience: action.timeout,
-          inOrder: isInOrder
-        )
+      try await lane.expect(expected)
+      let processor = TransformProcessor(
+        list: execution.list,
+        transform: transform.expecting(expected),
+        run: execution.session.run,
+        store: store,
+        lane: lane,
+        onFailure: execution.onFailure,
+        patience: action.timeout,
+        inOrder: isInOrder
       )
+      return (processor, lane)
     case .export(let export, let action):
-      let session = execution.session
       let list = execution.list
       if action.columns == nil { tellNewColumns(execution) }
       let export = try await Backoff(job.retry).repeating { () throws(BatchError) in
@@ -214,27 +213,20 @@ extension JobPlan: StoreRunPlan {
           return try export.suited(to: ChunkKeys(list, probed, key: query.key), in: connection)
         }
       }
-      let file = try session.openOutput(
+      let writer = try execution.session.openOutput(
         header: export.header,
+        overwriting: action.overwrite,
         permissions: job.files.permissions
       )
-      return try await execution.loop(
-        in: store,
-        ExportProcessor(
-          list: list,
-          key: query.key,
-          export: export.expecting(expected),
-          writer: ExportWriter(
-            file,
-            done: session.done,
-            failed: try session.failedOutput(),
-            invalidTexts: session.progress.invalidTexts ?? 0,
-            overwrites: action.overwrite || session.replacesOwnOutput
-          ),
-          onFailure: execution.onFailure
-        ),
-        atMost: export.copiesRows ? 1 : nil
+      let processor = ExportProcessor(
+        of: store,
+        list: list,
+        key: query.key,
+        export: export.expecting(expected),
+        writer: writer,
+        onFailure: execution.onFailure
       )
+      return (processor, writer)
     }
   }
 

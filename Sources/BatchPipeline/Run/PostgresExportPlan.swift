@@ -100,23 +100,14 @@ struct PostgresExportPlan: RunPlan {
   func stop() {}
   func close() async {}
 
-  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+  func processor(
+    for execution: RunExecution
+  ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     for note in plan.notes { execution.onEvent(.message("warning: \(note)")) }
-    let session = execution.session
-    let file = try session.openOutput(header: export.header, permissions: job.files.permissions)
-    let processor = PostgresExportProcessor(
-      list: execution.list,
-      export: export,
-      writer: ExportWriter(
-        file,
-        done: session.done,
-        failed: try session.failedOutput(),
-        invalidTexts: session.progress.invalidTexts ?? 0,
-        overwrites: action.overwrite || session.replacesOwnOutput
-      ),
-      onFailure: execution.onFailure,
-      statementLimit: Self.statementLimit,
-      reconnectingFor: job.database.lease
+    let writer = try execution.session.openOutput(
+      header: export.header,
+      overwriting: action.overwrite,
+      permissions: job.files.permissions
     )
     let (address, table) = (plan.address, plan.table)
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) {
@@ -127,9 +118,18 @@ struct PostgresExportPlan: RunPlan {
     let room = try? await job.inSession(before: execution.run) { session throws(BatchError) in
       try ServerHealth(of: table.oid, in: session).room()
     }
-    return try await execution.loop(processor, atMost: room) { label in
+    let processor = PostgresExportProcessor(
+      list: execution.list,
+      export: export,
+      writer: writer,
+      onFailure: execution.onFailure,
+      statementLimit: Self.statementLimit,
+      reconnectingFor: job.database.lease,
+      workerLimit: room
+    ) { label in
       PostgresConnection(label: label, address: address, within: group)
     }
+    return (processor, writer)
   }
 }
 

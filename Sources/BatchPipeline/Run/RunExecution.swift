@@ -26,38 +26,27 @@ struct RunExecution {
     await plan.hooks.run(.onStart, session.summary())
     let summary: RunSummary
     do {
-      summary = try await plan.carryOut(self)
+      let processor: any ChunkProcessor
+      (processor, session.ledger) = try await plan.processor(for: self)
+      summary = try await loop(processor)
     } catch {
       summary = session.failed(job.words(of: error))
     }
     tellMessages()
+    if summary.state.isFinished {
+      for message in await plan.leftBehind() { onEvent(.message(message)) }
+    }
     await plan.close()
     return summary
   }
 
-  /// Has a processor do the chunks that are left in contexts of a store, and records how that ended.
-  func loop<Processor: ChunkProcessor>(
-    in store: Store,
-    _ processor: Processor,
-    atMost limit: Int? = nil
-  ) async throws(BatchError) -> RunSummary where Processor.Worker == StoreConnection {
-    try await loop(processor, atMost: limit) { label in
-      store.makeConnection(label: label, priority: .background)
-    }
-  }
-
   /// Lets a processor do the remaining chunks, and records how that ended.
   ///
-  /// - Parameters:
-  ///   - processor: The processor.
-  ///   - limit: The most workers that it can have; nil for as many as the run has.
-  ///   - makeWorker: Makes a worker of a name.
+  /// - Parameter processor: The processor.
   /// - Returns: How it ended.
   /// - Throws: What ended it before that could be recorded.
-  func loop<Processor: ChunkProcessor>(
-    _ processor: Processor,
-    atMost limit: Int? = nil,
-    _ makeWorker: (_ label: String) -> Processor.Worker
+  private func loop<Processor: ChunkProcessor>(
+    _ processor: Processor
   ) async throws(BatchError) -> RunSummary {
     var policy = job.policy
     if let size = run.options.chunkSize { policy.chunk = .init(size: size) }
@@ -70,9 +59,9 @@ struct RunExecution {
     )
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // There is one lane, so it determines how long a run takes: it has priority.
-    let most = min(run.workerCount + plan.spareWorkers, limit ?? .max)
+    let most = min(run.workerCount + plan.spareWorkers, processor.workerLimit ?? .max)
     let workers = (1...max(1, min(most, chunks))).map {
-      makeWorker("batch.worker.\($0)")
+      processor.makeWorker("batch.worker.\($0)")
     }
     var loop = RunLoop(
       remaining: remaining,
@@ -88,7 +77,7 @@ struct RunExecution {
       )
     )
     let ending = await loop.run { event throws(BatchError) in
-      try await observe(event, processor)
+      try await observe(event)
     }
     defer { tellMessages() }
     // A handler that never returned keeps its context forever: nobody waits for that.
@@ -99,27 +88,24 @@ struct RunExecution {
     switch ending {
     case .completed where session.isComplete:
       try await Backoff(job.retry).repeating { () throws(BatchError) in
-        try await session.complete(with: processor)
+        try await session.complete()
       }
-    case .completed: try await session.stop(with: processor)
-    case .stopped: try await session.stop(with: processor, because: loop.stopReason)
+    case .completed: try await session.stop()
+    case .stopped: try await session.stop(because: loop.stopReason)
     case .failed:
       let failure = loop.failure.map { job.words(of: $0) }
-      try await session.record(.failed, with: processor, failure: failure)
+      try await session.record(.failed, failure: failure)
     }
     return session.summary()
   }
 
-  private func observe<Processor: ChunkProcessor>(
-    _ event: RunLoop<Processor>.Event,
-    _ processor: Processor
-  ) async throws(BatchError) {
+  private func observe(_ event: RunLogic.Event) async throws(BatchError) {
     switch event {
     case .committed(let chunk, let commit):
       session.committed(chunk, commit)
       tellMessages()
       if session.isDue(after: job.checkpoint.interval) {
-        try await session.recordProgress(with: processor)
+        try await session.recordProgress()
       }
       if session.shouldTell(every: run.options.progressInterval) {
         onEvent(.progress(session.summary()))

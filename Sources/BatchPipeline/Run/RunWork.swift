@@ -122,8 +122,13 @@ protocol RunPlan: Sendable {
   /// Starts what the chunks need, before anything is written.
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError)
 
-  /// Does the remaining chunks.
-  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary
+  /// Makes what does the remaining chunks, and the ledger of those that are done.
+  func processor(
+    for execution: RunExecution
+  ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger)
+
+  /// What a finished run has left to do for somebody else, in words.
+  func leftBehind() async -> [String]
 
   /// The messages since the last call.
   func takeMessages() -> [String]
@@ -152,6 +157,8 @@ extension StoreRunPlan {
 
 extension RunPlan {
   func wait(of least: Duration) -> String? { nil }
+
+  func leftBehind() async -> [String] { [] }
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 

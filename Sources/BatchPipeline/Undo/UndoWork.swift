@@ -298,62 +298,46 @@ struct UndoPlan: StoreRunPlan {
 
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
-  func carryOut(_ execution: RunExecution) async throws(BatchError) -> RunSummary {
+  func processor(
+    for execution: RunExecution
+  ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     guard let lane = execution.lane else { preconditionFailure("rows are changed without a lane") }
     execution.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
     if let strangers { execution.onEvent(.message(strangers)) }
-    let summary = try await giveBack(execution, lane)
-    if summary.state != .stopped, summary.state != .failed {
-      for message in await leftBehind() { execution.onEvent(.message(message)) }
-    }
-    return summary
-  }
-
-  private func giveBack(
-    _ execution: RunExecution,
-    _ lane: WriterLane
-  ) async throws(BatchError) -> RunSummary {
     if let expected { try await lane.expect(expected) }
+    let processor: any ChunkProcessor
     switch log {
     case .objects(let log):
-      return try await execution.loop(
-        in: store,
-        RestorationProcessor(
-          ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
-          lane: lane,
-          ledger: ledger,
-          onFailure: execution.onFailure
-        )
+      processor = RestorationProcessor(
+        ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
+        store: store,
+        lane: lane,
+        onFailure: execution.onFailure
       )
     case .rows(let log, let entity, _) where undo.shape.isDeletion:
-      return try await execution.loop(
-        in: store,
-        RestorationProcessor(
-          DeletionUndo(
-            try log.inOrder(of: execution.list),
-            of: entity,
-            overwriting: work.overwrites
-          ),
-          lane: lane,
-          ledger: ledger,
-          onFailure: execution.onFailure
-        )
+      processor = RestorationProcessor(
+        DeletionUndo(
+          try log.inOrder(of: execution.list),
+          of: entity,
+          overwriting: work.overwrites
+        ),
+        store: store,
+        lane: lane,
+        onFailure: execution.onFailure
       )
     case .rows(let log, let entity, let key):
-      return try await execution.loop(
-        in: store,
-        TransformProcessor(
-          list: execution.list,
-          transform: try await transform(log.inOrder(of: execution.list), of: entity, by: key),
-          run: execution.session.run,
-          lane: lane,
-          ledger: ledger,
-          onFailure: execution.onFailure,
-          patience: nil,
-          inOrder: true
-        )
+      processor = TransformProcessor(
+        list: execution.list,
+        transform: try await transform(log.inOrder(of: execution.list), of: entity, by: key),
+        run: execution.session.run,
+        store: store,
+        lane: lane,
+        onFailure: execution.onFailure,
+        patience: nil,
+        inOrder: true
       )
     }
+    return (processor, lane)
   }
 
   /// The identifiers of the undone rows, in order.

@@ -2,26 +2,6 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-/// The outcomes of a chunk's rows.
-package struct WrittenRows: Sendable {
-  /// The number of rows changed.
-  package var succeeded = 0
-  /// The identifiers that neither changed nor failed, by their numbers in the chunk.
-  package var passedOver = PassedOver()
-  /// The identifiers that failed, by their numbers in the chunk, ascending.
-  package var failures: [(number: Int, error: BatchError)] = []
-
-  package init() {}
-
-  /// The count of each outcome.
-  package var outcomes: Outcomes {
-    var outcomes = passedOver.counts
-    outcomes.succeeded = succeeded
-    outcomes.failed = failures.count
-    return outcomes
-  }
-}
-
 /// The change that a chunk's transaction makes, besides entering the chunk in the ledger.
 package protocol ChunkChange: Sendable {
   /// What the change needs of a chunk.
@@ -44,7 +24,7 @@ package protocol ChunkChange: Sendable {
   /// The outcomes of the rows, from the answer to ``countingStatement(for:)``.
   ///
   /// - Throws: An error for which ``canBeListed(_:)`` may be true.
-  func counted(_ rows: Rows, by answer: PostgresResult) throws(BatchError) -> WrittenRows
+  func counted(_ rows: Rows, by answer: PostgresResult) throws(BatchError) -> ChunkResult
 
   /// Whether listing may succeed for a chunk for which counting failed.
   func canBeListed(_ error: BatchError) -> Bool
@@ -55,7 +35,7 @@ package protocol ChunkChange: Sendable {
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
-  ) throws(BatchError) -> WrittenRows
+  ) throws(BatchError) -> ChunkResult
 }
 
 /// How the rows of a chunk are changed.
@@ -106,7 +86,7 @@ extension ChunkChange {
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
-  ) throws(BatchError) -> WrittenRows {
+  ) throws(BatchError) -> ChunkResult {
     if method == .counting, let statement = try countingStatement(for: rows) {
       return try counted(rows, by: session.execute(statement.sql, statement.values))
     }
@@ -195,7 +175,7 @@ extension PostgresChange: ChunkChange {
   package func counted(
     _ keys: RowKeys,
     by answer: PostgresResult
-  ) throws(BatchError) -> WrittenRows {
+  ) throws(BatchError) -> ChunkResult {
     var changed = answer.affectedCount
     if case .delete(.some) = action {
       changed = Int(answer.integer(0, 0) ?? 0)
@@ -206,7 +186,7 @@ extension PostgresChange: ChunkChange {
     guard changed == keys.count, key.origin != .declared else {
       throw BatchError(.chunkNotWhole, "some rows were not changed")
     }
-    var written = WrittenRows()
+    var written = ChunkResult()
     written.succeeded = changed
     return written
   }
@@ -227,8 +207,8 @@ extension PostgresChange: ChunkChange {
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
-  ) throws(BatchError) -> WrittenRows {
-    var written = WrittenRows()
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
     written.failures = try session.bisect(
       keys.count,
       method,
@@ -251,7 +231,7 @@ extension PostgresChange: ChunkChange {
     _ keys: RowKeys,
     again isLocked: Bool = false,
     in session: PostgresSession
-  ) throws(BatchError) -> WrittenRows {
+  ) throws(BatchError) -> ChunkResult {
     var changed = RangeSet<Int>()
     if isOneByOne {
       for first in stride(from: 0, to: keys.count, by: Self.sentTogether) {
@@ -268,7 +248,7 @@ extension PostgresChange: ChunkChange {
       let statement = try listingStatement(for: keys)
       changed = try listed(session.execute(statement.sql, statement.values))
     }
-    var written = WrittenRows()
+    var written = ChunkResult()
     written.succeeded = changed.indexCount
     var missed = RangeSet(0..<keys.count)
     missed.subtract(changed)

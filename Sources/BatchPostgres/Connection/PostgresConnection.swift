@@ -6,6 +6,9 @@ package import BatchIdentifiers
 ///
 /// Identifiers and values cross its boundary; the session and everything read through it stay inside.
 package actor PostgresConnection {
+  /// Makes a connection with an application name.
+  package typealias Connecting = @Sendable (_ label: String) -> PostgresConnection
+
   private let executor: ThreadExecutor
   private let address: ServerAddress
   private let label: String

@@ -121,15 +121,6 @@ package struct PostgresExport: Sendable {
     }
   }
 
-  /// The lines of a chunk and the outcomes of its identifiers.
-  package struct Lines: Sendable {
-    package internal(set) var bytes: [UInt8] = []
-    /// The outcomes of the identifiers reached.
-    package internal(set) var written = WrittenRows()
-    /// The number of identifiers reached, counted from the first.
-    package internal(set) var count = 0
-  }
-
   /// The lines of a chunk.
   ///
   /// As in a change, a part that fails is retried in halves, down to single identifiers.
@@ -148,8 +139,8 @@ package struct PostgresExport: Sendable {
     holding byteLimit: Int = .max,
     within limit: Duration? = nil,
     in session: PostgresSession
-  ) throws(BatchError) -> Lines {
-    var lines = Lines()
+  ) throws(BatchError) -> ExportedLines {
+    var lines = ExportedLines()
     // If the first failed row fails the chunk, the error must still name that row.
     let bisected = policy == .failChunk ? FailurePolicy.skip(upTo: 0) : policy
     var bisection = Bisection(0..<keys.count, bisected)
@@ -172,10 +163,9 @@ package struct PostgresExport: Sendable {
         let culprit = error.about(keys.key(at: part.lowerBound))
         guard policy != .failChunk || part.count > 1 else { throw culprit }
         try bisection.failed(part, error) { _ in culprit }
-        if part.count == 1 { lines.count = part.upperBound }
       }
     }
-    lines.written.failures = bisection.failures.map { ($0.position, $0.error) }
+    lines.result.failures = bisection.failures.map { ($0.position, $0.error) }
     return lines
   }
 
@@ -185,7 +175,7 @@ package struct PostgresExport: Sendable {
     from first: Int,
     upTo byteLimit: Int,
     within limit: Duration?,
-    to lines: inout Lines,
+    to lines: inout ExportedLines,
     in session: PostgresSession
   ) throws(BatchError) {
     var reached = ReachedKeys()
@@ -218,9 +208,8 @@ package struct PostgresExport: Sendable {
     if isRequired, !reached.passedOver.noLongerMatching.isEmpty {
       throw .noLongerMatching(reached.passedOver.noLongerMatching.indexCount)
     }
-    lines.written.succeeded += reached.succeeded
-    lines.written.passedOver.formUnion(reached.passedOver, from: first)
-    lines.count = first + reached.count
+    lines.result.succeeded += reached.succeeded
+    lines.result.passedOver.formUnion(reached.passedOver, from: first)
   }
 }
 

@@ -11,6 +11,8 @@ package struct PostgresExportProcessor: ChunkProcessor {
   private let statementLimit: Duration
   /// How long to retry a broken connection.
   private let reconnection: Duration
+  package let workerLimit: Int?
+  private let connect: PostgresConnection.Connecting
 
   package init(
     list: PackedIdentifiers,
@@ -18,7 +20,9 @@ package struct PostgresExportProcessor: ChunkProcessor {
     writer: ExportWriter,
     onFailure: FailurePolicy,
     statementLimit: Duration,
-    reconnectingFor reconnection: Duration
+    reconnectingFor reconnection: Duration,
+    workerLimit: Int?,
+    by connect: @escaping PostgresConnection.Connecting
   ) {
     self.list = list
     self.export = export
@@ -26,27 +30,24 @@ package struct PostgresExportProcessor: ChunkProcessor {
     self.onFailure = onFailure
     self.statementLimit = statementLimit
     self.reconnection = reconnection
+    self.workerLimit = workerLimit
+    self.connect = connect
   }
 
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
 
-  /// The lines of a chunk and the outcomes of its identifiers.
-  package struct Lines: Sendable {
-    fileprivate let read: PostgresExport.Lines
-    /// How long it took to read the rows and encode the lines.
-    fileprivate let duration: Duration
-  }
+  package func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 
   package func prepare(
     _ positions: Range<Int>,
-    _ attempt: Attempt<Lines>,
+    _ attempt: Attempt<ExportedLines>,
     in worker: PostgresConnection
-  ) async throws(BatchError) -> PreparedChunk<Lines> {
+  ) async throws(BatchError) -> PreparedChunk<ExportedLines> {
     let start = ContinuousClock.now
     let keys = try RowKeys(list, positions, key: export.key)
     let (export, policy, limit) = (export, onFailure, statementLimit)
-    let read = try await worker.persistently(within: reconnection) { session throws(BatchError) in
+    var lines = try await worker.persistently(within: reconnection) { session throws(BatchError) in
       try export.lines(
         for: keys,
         onFailure: policy,
@@ -55,39 +56,15 @@ package struct PostgresExportProcessor: ChunkProcessor {
         in: session
       )
     }
-    let lines = Lines(read: read, duration: start.duration(to: .now))
-    return PreparedChunk(content: lines, count: read.count, byteCount: read.bytes.count)
+    lines.duration = start.duration(to: .now)
+    return PreparedChunk(content: lines, count: lines.count, byteCount: lines.bytes.count)
   }
 
   package func commit(
-    _ lines: Lines,
+    _ lines: ExportedLines,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    let exported = ExportedLines(lines.read)
-    try await writer.append(exported, at: positions, onFailure: onFailure)
-    return Commit(outcomes: exported.outcomes, duration: lines.duration)
-  }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    try await writer.synchronize(&progress, failedCount: failedCount)
-  }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
-    try await writer.publish()
-  }
-}
-
-extension ExportedLines {
-  init(_ lines: PostgresExport.Lines) {
-    self.init()
-    bytes = lines.bytes
-    succeeded = lines.written.succeeded
-    passedOver = lines.written.passedOver
-    failures = lines.written.failures
+    try await writer.append(lines, at: positions, onFailure: onFailure)
   }
 }
 #endif

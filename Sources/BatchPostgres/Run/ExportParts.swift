@@ -65,7 +65,7 @@ package struct ExportParts: Sendable {
   ///   belong to the export; the error of the identifier that exceeds the whole run's limit of failures.
   package func record(
     _ part: ExportPart,
-    _ written: WrittenRows,
+    _ written: ChunkResult,
     under lease: SpanLease,
     onFailure policy: FailurePolicy = .failChunk,
     in session: PostgresSession

@@ -13,6 +13,7 @@ package struct SharedChangeProcessor: ChunkProcessor {
 
   private let chunks: ChunkTransaction<PostgresChange>
   private let spans: LeasedSpans
+  private let connect: PostgresConnection.Connecting
   /// How long to retry a broken connection.
   private let reconnection: Duration
   /// The method that the last chunks needed.
@@ -21,15 +22,19 @@ package struct SharedChangeProcessor: ChunkProcessor {
   package init(
     _ chunks: ChunkTransaction<PostgresChange>,
     of spans: LeasedSpans,
-    reconnectingFor patience: Duration
+    reconnectingFor patience: Duration,
+    by connect: @escaping PostgresConnection.Connecting
   ) {
     self.chunks = chunks
     self.spans = spans
     reconnection = patience
+    self.connect = connect
   }
 
   package var inOrder: Bool { spans.inOrder }
   package var patience: Duration? { nil }
+
+  package func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 
   package func prepare(
     _ positions: Range<Int>,
@@ -64,13 +69,5 @@ package struct SharedChangeProcessor: ChunkProcessor {
     if after != before { method.withLock { $0 = after } }
     return commit
   }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? { nil }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {}
 }
 #endif

@@ -19,6 +19,7 @@ package struct SharedTransformProcessor: ChunkProcessor {
   private let chunks: ChunkTransaction<PostgresTransform>
   private let computing: Computing
   private let spans: LeasedSpans
+  private let connect: PostgresConnection.Connecting
   package let patience: Duration?
   /// How long to retry a broken connection.
   private let reconnection: Duration
@@ -30,16 +31,20 @@ package struct SharedTransformProcessor: ChunkProcessor {
     of spans: LeasedSpans,
     patience: Duration?,
     reconnectingFor reconnection: Duration,
+    by connect: @escaping PostgresConnection.Connecting,
     _ computing: @escaping Computing
   ) {
     self.chunks = chunks
     self.spans = spans
     self.patience = patience
     self.reconnection = reconnection
+    self.connect = connect
     self.computing = computing
   }
 
   package var inOrder: Bool { spans.inOrder }
+
+  package func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 
   package func prepare(
     _ positions: Range<Int>,
@@ -96,13 +101,5 @@ package struct SharedTransformProcessor: ChunkProcessor {
     if after != before { method.withLock { $0 = after } }
     return commit
   }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? { nil }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {}
 }
 #endif

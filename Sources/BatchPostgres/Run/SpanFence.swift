@@ -123,7 +123,7 @@ package struct SpanFence: Sendable {
   /// Enters the outcomes of a chunk that was entered in the same transaction, unless all its identifiers succeeded.
   package func complete(
     _ positions: Range<Int>,
-    _ written: WrittenRows,
+    _ written: ChunkResult,
     in session: PostgresSession
   ) throws(BatchError) {
     let outcomes = written.outcomes

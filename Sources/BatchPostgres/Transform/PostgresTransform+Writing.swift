@@ -32,9 +32,9 @@ extension PostgresTransform: ChunkChange {
   package func counted(
     _ chunk: TransformedRows,
     by answer: PostgresResult
-  ) throws(BatchError) -> WrittenRows {
+  ) throws(BatchError) -> ChunkResult {
     try requireAll(answer.affectedCount, chunk.changed.count)
-    var written = WrittenRows()
+    var written = ChunkResult()
     written.succeeded = chunk.changed.count
     written.passedOver = chunk.passedOver
     return written
@@ -49,7 +49,7 @@ extension PostgresTransform: ChunkChange {
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
-  ) throws(BatchError) -> WrittenRows {
+  ) throws(BatchError) -> ChunkResult {
     try list(chunk, method, onFailure: policy, in: session) { part throws(BatchError) in
       let statement = try statement(for: chunk, part)
       let answer = try session.execute(statement.sql, statement.values)
@@ -64,8 +64,8 @@ extension PostgresTransform: ChunkChange {
     onFailure policy: FailurePolicy,
     in session: PostgresSession,
     _ set: ([Int]) throws(BatchError) -> Void
-  ) throws(BatchError) -> WrittenRows {
-    var written = WrittenRows()
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
     written.passedOver = chunk.passedOver
     if let failure = chunk.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
@@ -293,7 +293,7 @@ struct LockingTransform: ChunkChange {
 
   func countingStatement(for chunk: TransformedRows) -> PostgresStatement? { nil }
 
-  func counted(_ chunk: TransformedRows, by answer: PostgresResult) -> WrittenRows {
+  func counted(_ chunk: TransformedRows, by answer: PostgresResult) -> ChunkResult {
     preconditionFailure("it has no such statement")
   }
 
@@ -304,7 +304,7 @@ struct LockingTransform: ChunkChange {
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
-  ) throws(BatchError) -> WrittenRows {
+  ) throws(BatchError) -> ChunkResult {
     let locked = try transform.read(chunk.rows.keys, .locking, in: session)
     // Row security may let the role read rows that it may not lock.
     let rows =

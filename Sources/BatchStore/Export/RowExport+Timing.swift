@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 
 extension RowExport {
   /// Makes the lines of chunks as a run does, to find out how long a run takes.

@@ -132,8 +132,8 @@ package struct RowExport: Sendable {
             upTo: byteLimit,
             in: connection
           )
-          lines.succeeded += read.reached - read.passedOver.counts.passedOver
-          lines.passedOver.formUnion(read.passedOver, from: part.lowerBound)
+          lines.result.succeeded += read.reached - read.passedOver.counts.passedOver
+          lines.result.passedOver.formUnion(read.passedOver, from: part.lowerBound)
           lines.invalidTexts += read.invalidTexts
           isFull = read.isFull
         } catch {
@@ -142,7 +142,7 @@ package struct RowExport: Sendable {
           try bisection.failed(part, error) { $0.about(keys.key(at: part.lowerBound)) }
         }
       }
-      lines.failures = bisection.failures.map { ($0.position, $0.error) }
+      lines.result.failures = bisection.failures.map { ($0.position, $0.error) }
       return lines
     }
   }

@@ -2,14 +2,14 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Updates and deletes: the identifiers go directly to the writer lane.
-package struct ChangeProcessor: LaneProcessor {
+package struct ChangeProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let change: BulkChange
   /// Whether each row has its own statement.
   package let isRowByRow: Bool
   package let inOrder: Bool
+  package let store: Store
   package let lane: WriterLane
-  package let ledger: LedgerPlace
   package let onFailure: FailurePolicy
 
   package init(
@@ -17,20 +17,22 @@ package struct ChangeProcessor: LaneProcessor {
     change: BulkChange,
     isRowByRow: Bool,
     inOrder: Bool = false,
+    store: Store,
     lane: WriterLane,
-    ledger: LedgerPlace,
     onFailure: FailurePolicy
   ) {
     self.list = list
     self.change = change
     self.isRowByRow = isRowByRow
     self.inOrder = inOrder
+    self.store = store
     self.lane = lane
-    self.ledger = ledger
     self.onFailure = onFailure
   }
 
   package var patience: Duration? { nil }
+
+  package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
   /// The keys of a chunk, and what may be read of it ahead.
   package struct Prepared: Sendable {
@@ -95,16 +97,32 @@ extension WriterLane: ChunkWriter {
         + " SELECT, an open transaction or a backup, as with fuser -v \(path)"
   }
 
-  /// Syncs everything committed to the disk, and completes `progress`.
-  package func synchronize(
+}
+
+extension WriterLane: RunLedger {
+  /// Syncs everything committed to the disk, if the run is entered in the store or has written to it.
+  package func makeDurable(
     _ progress: inout RunProgress,
-    _ ledger: LedgerPlace,
-    done: DoneRanges,
-    failedCount: Int?
+    seen done: DoneRanges,
+    knowing failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
+    progress.done = done
+    guard run != nil || hasWritten else { return [] }
     let durable = try await makeDurable(failedCount: failedCount)
-    progress.done = ledger == .store ? durable.done : done
+    if run != nil { progress.done = durable.done }
     progress.peakWALBytes = max(progress.peakWALBytes, try peakLogBytes())
     return durable.failed
+  }
+
+  /// Records that all of the run is done.
+  package func finish(_ progress: inout RunProgress) throws(BatchError) {
+    try finish(after: progress.elapsedSeconds)
+  }
+}
+
+extension Store {
+  /// Makes a worker of a run.
+  package func makeWorker(_ label: String) -> StoreConnection {
+    makeConnection(label: label, priority: .background)
   }
 }

@@ -3,6 +3,7 @@ package import BatchIdentifiers
 
 /// Exports: workers read rows and write lines, which are appended in list order.
 package struct ExportProcessor: ChunkProcessor {
+  package let store: Store
   package let list: PackedIdentifiers
   package let key: EntityKey
   package let export: RowExport
@@ -10,12 +11,14 @@ package struct ExportProcessor: ChunkProcessor {
   package let onFailure: FailurePolicy
 
   package init(
+    of store: Store,
     list: PackedIdentifiers,
     key: EntityKey,
     export: RowExport,
     writer: ExportWriter,
     onFailure: FailurePolicy
   ) {
+    self.store = store
     self.list = list
     self.key = key
     self.export = export
@@ -25,19 +28,15 @@ package struct ExportProcessor: ChunkProcessor {
 
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
+  package var workerLimit: Int? { export.copiesRows ? 1 : nil }
 
-  /// The lines of a chunk and its identifiers' outcomes.
-  package struct Lines: Sendable {
-    package let read: ExportedLines
-    /// How long it took to read and write them.
-    package let duration: Duration
-  }
+  package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
   package func prepare(
     _ positions: Range<Int>,
-    _ attempt: Attempt<Lines>,
+    _ attempt: Attempt<ExportedLines>,
     in context: StoreConnection
-  ) async throws(BatchError) -> PreparedChunk<Lines> {
+  ) async throws(BatchError) -> PreparedChunk<ExportedLines> {
     let lines = try await context.perform { connection throws(BatchError) in
       _ = try export.prepareRows(in: connection)
       let clock = ContinuousClock()
@@ -45,35 +44,22 @@ package struct ExportProcessor: ChunkProcessor {
       // All lines of an output come from one database.
       try connection.refuseIfMoved()
       let keys = try ChunkKeys(list, positions, key: key)
-      let read = try export.lines(
+      var lines = try export.lines(
         for: keys,
         onFailure: onFailure,
         holding: ChunkBytes.chunkLimit,
         in: connection
       )
-      return Lines(read: read, duration: start.duration(to: clock.now))
+      lines.duration = start.duration(to: clock.now)
+      return lines
     }
-    let read = lines.read
-    return PreparedChunk(content: lines, count: read.outcomes.total, byteCount: read.bytes.count)
+    return PreparedChunk(content: lines, count: lines.count, byteCount: lines.bytes.count)
   }
 
   package func commit(
-    _ lines: Lines,
+    _ lines: ExportedLines,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await writer.append(lines.read, at: positions, onFailure: onFailure)
-    return Commit(outcomes: lines.read.outcomes, duration: lines.duration)
-  }
-
-  package func synchronize(
-    _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    try await writer.synchronize(&progress, failedCount: failedCount)
-  }
-
-  package func finish(_ progress: inout RunProgress) async throws(BatchError) {
-    try await writer.publish()
+    try await writer.append(lines, at: positions, onFailure: onFailure)
   }
 }

@@ -2,21 +2,21 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Restores rows: workers unpack them, the writer lane writes them.
-package struct RestorationProcessor<Undo: Restoration>: LaneProcessor {
+package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
   private let undo: Undo
-  package let lane: WriterLane
-  package let ledger: LedgerPlace
+  private let store: Store
+  private let lane: WriterLane
   private let onFailure: FailurePolicy
 
   package init(
     _ undo: Undo,
+    store: Store,
     lane: WriterLane,
-    ledger: LedgerPlace,
     onFailure: FailurePolicy
   ) {
     self.undo = undo
+    self.store = store
     self.lane = lane
-    self.ledger = ledger
     self.onFailure = onFailure
   }
 
@@ -24,6 +24,8 @@ package struct RestorationProcessor<Undo: Restoration>: LaneProcessor {
   package var inOrder: Bool { true }
   package var patience: Duration? { nil }
   package var units: [Int] { undo.units }
+
+  package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
   package func prepare(
     _ positions: Range<Int>,

@@ -2,12 +2,12 @@ package import BatchEngine
 package import BatchIdentifiers
 
 /// Transforms: workers read rows and have them computed, the writer lane sets the results.
-package struct TransformProcessor: LaneProcessor {
+package struct TransformProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let transform: RowTransform
   package let run: String
+  package let store: Store
   package let lane: WriterLane
-  package let ledger: LedgerPlace
   package let onFailure: FailurePolicy
   package let patience: Duration?
   private let times: HandlerTimes<TransformedChunk>
@@ -16,8 +16,8 @@ package struct TransformProcessor: LaneProcessor {
     list: PackedIdentifiers,
     transform: RowTransform,
     run: String,
+    store: Store,
     lane: WriterLane,
-    ledger: LedgerPlace,
     onFailure: FailurePolicy,
     patience: Duration?,
     inOrder: Bool = false
@@ -26,14 +26,16 @@ package struct TransformProcessor: LaneProcessor {
     self.list = list
     self.transform = transform
     self.run = run
+    self.store = store
     self.lane = lane
-    self.ledger = ledger
     self.onFailure = onFailure
     self.patience = patience
     times = HandlerTimes(limit: transform.timeout)
   }
 
   package let inOrder: Bool
+
+  package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
   /// A computed chunk, and the context that computed it.
   package struct Prepared: Sendable {

@@ -56,17 +56,16 @@ package struct ChangeUndo: Restoration {
   ///   than a row.
   package func write(
     _ rows: Rows,
-    at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
-    var written = WaitingChunk.Written()
-    var position = first
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
+    var number = 0
     for (record, place, part) in rows.parts {
       try expected?.limited(to: record).verify(in: connection)
       let restoration = try RecordRestoration(record, part, in: connection)
       let decision = try decide(restoration, at: place)
-      written.passedOver.formUnion(decision.passedOver, from: position - first)
+      written.passedOver.formUnion(decision.passedOver, from: number)
       let refused = decision.refused
       let failures = refused.merging(try restoration.perform(decision.steps)) { $1 }
       written.succeeded += decision.steps.count
@@ -76,9 +75,9 @@ package struct ChangeUndo: Restoration {
           throw policy.refusal(error.about(record.key(of: row)))
         }
         if refused[row] == nil { written.succeeded -= 1 }
-        written.failures.append((position + index, error))
+        written.failures.append((number + index, error))
       }
-      position += part.count
+      number += part.count
     }
     return written
   }

@@ -84,11 +84,10 @@ package struct DeletionUndo: Restoration {
   ///   than a row.
   package func write(
     _ rows: Rows,
-    at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
-    var written = WaitingChunk.Written()
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
     for row in 0..<rows.values.count {
       do throws(BatchError) {
         let isChanged = try connection.savepoint { () throws(BatchError) in
@@ -99,7 +98,7 @@ package struct DeletionUndo: Restoration {
         guard error.isAboutRows || error.code == .changedSince, !connection.isAutocommit,
           written.failures.count < policy.limit
         else { throw policy.refusal(error.about(rows.values.key(of: row, columns: keyCount))) }
-        written.failures.append((first + row, error))
+        written.failures.append((row, error))
       }
     }
     if written.succeeded > 0 { try connection.keepMaximum(of: entity) }

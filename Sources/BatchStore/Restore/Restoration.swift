@@ -21,10 +21,9 @@ package protocol Restoration: Sendable {
   ///   than a row.
   func write(
     _ rows: Rows,
-    at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written
+  ) throws(BatchError) -> ChunkResult
 }
 
 extension Restoration {
@@ -36,23 +35,6 @@ package protocol RestoredRows: Sendable {
   var count: Int { get }
   /// Roughly how many bytes they hold.
   var byteCount: Int { get }
-}
-
-extension WriterLane {
-  /// Restores the rows of one chunk and enters it in the ledger, both or neither.
-  ///
-  /// - Throws: Errors of ``commitInTurn(_:onFailure:isAlone:_:whenCommitted:)``.
-  package func commitUndo<Undo: Restoration>(
-    _ undo: Undo,
-    _ rows: Undo.Rows,
-    at positions: Range<Int>,
-    onFailure: FailurePolicy
-  ) async throws(BatchError) -> Commit {
-    try await commitInTurn(positions, onFailure: onFailure) {
-      [connection] onFailure throws(BatchError) in
-      try undo.write(rows, at: positions.lowerBound, onFailure: onFailure, in: connection)
-    }
-  }
 }
 
 extension BatchError.Code {

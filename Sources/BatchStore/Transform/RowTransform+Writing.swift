@@ -6,7 +6,6 @@ extension RowTransform {
   ///
   /// - Parameters:
   ///   - chunk: The computed chunk.
-  ///   - first: The position of the chunk's first identifier.
   ///   - policy: What happens to the chunk if an identifier fails.
   ///   - isCurrent: Whether no other connection has committed since the rows were read.
   ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock.
@@ -17,25 +16,24 @@ extension RowTransform {
   ///   more than a row.
   func write(
     _ chunk: TransformedChunk,
-    at first: Int,
     onFailure policy: FailurePolicy,
     isCurrent: Bool,
     recomputes: Bool,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
+  ) throws(BatchError) -> ChunkResult {
     if reach == .nothing, isCurrent {
-      return try set(chunk, by: chunk.keys, at: first, onFailure: policy, in: connection)
+      return try set(chunk, by: chunk.keys, onFailure: policy, in: connection)
     }
     let chunk = try renewed(chunk, onFailure: policy, recomputes: recomputes, in: connection)
     if reach == .nothing {
-      return try set(chunk, by: chunk.keys, at: first, onFailure: policy, in: connection)
+      return try set(chunk, by: chunk.keys, onFailure: policy, in: connection)
     }
     if reach == .sameTable,
-      let written = try setSingly(chunk, at: first, onFailure: policy, in: connection)
+      let written = try setSingly(chunk, onFailure: policy, in: connection)
     {
       return written
     }
-    return try setRowByRow(chunk, at: first, onFailure: policy, in: connection)
+    return try setRowByRow(chunk, onFailure: policy, in: connection)
   }
 
   /// Sets the computed values with a statement for each row, unless one of them changes other rows.
@@ -43,19 +41,17 @@ extension RowTransform {
   /// - Returns: Nil if nothing was done, since rows may differ from the handler's input.
   private func setSingly(
     _ chunk: TransformedChunk,
-    at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written? {
+  ) throws(BatchError) -> ChunkResult? {
     try connection.watching(table: target.entity.table) { watch throws(BatchError) in
       try connection.execute("SAVEPOINT _batch_chunk")
-      var written: WaitingChunk.Written?
+      var written: ChunkResult?
       do throws(BatchError) {
         // Without a limit; the fallback row by row finds the row that fails.
         written = try set(
           chunk,
           by: chunk.keys.singly,
-          at: first,
           onFailure: .skip(upTo: policy.limit),
           in: connection
         )
@@ -76,18 +72,15 @@ extension RowTransform {
   /// Reads each row again on its turn, and sets its computed value, recomputed if the row differs.
   private func setRowByRow(
     _ chunk: TransformedChunk,
-    at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
-    var written = WaitingChunk.Written()
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
     for number in 0..<chunk.rows.keys.identifierCount {
       let policy = policy.after(written.failures.count)
       let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
-      let one = try set(row, by: row.keys, at: first + number, onFailure: policy, in: connection)
-      written.succeeded += one.succeeded
-      written.passedOver.formUnion(one.passedOver, from: number)
-      written.failures += one.failures
+      let one = try set(row, by: row.keys, onFailure: policy, in: connection)
+      written.append(one, from: number)
     }
     return written
   }
@@ -126,13 +119,12 @@ extension RowTransform {
   private func set(
     _ chunk: TransformedChunk,
     by keys: ChunkKeys,
-    at first: Int,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
-    var written = WaitingChunk.Written()
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
     written.passedOver = chunk.passedOver
-    written.failures = chunk.failures.map { (position: first + $0.number, error: $0.error) }
+    written.failures = chunk.failures
     if let failure = chunk.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
     }
@@ -150,14 +142,13 @@ extension RowTransform {
     defer { connection.values.block = ValueBlock(columns: 0, capacity: 0) }
     let set = try change.write(
       to: isOrdered ? keys.singly : keys,
-      at: 0,
       onFailure: policy.after(written.failures.count),
       in: connection
     )
     written.succeeded = set.succeeded
     written.passedOver.formUnion(set.passedOver) { chunk.numbers[$0] }
-    written.failures += set.failures.map { (first + chunk.numbers[$0.position], $0.error) }
-    written.failures.sort { $0.position < $1.position }
+    written.failures += set.failures.map { (chunk.numbers[$0.number], $0.error) }
+    written.failures.sort { $0.number < $1.number }
     return written
   }
 }

@@ -10,7 +10,6 @@ extension BulkChange {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - first: The position of the first key.
   ///   - before: The current rows, if known and to be recorded.
   ///   - policy: What happens to the chunk if an identifier fails.
   ///   - connection: The connection, in a transaction.
@@ -19,11 +18,10 @@ extension BulkChange {
   ///   than a row.
   func write(
     to keys: ChunkKeys,
-    at first: Int,
     before: RowsBefore? = nil,
     onFailure policy: FailurePolicy,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
+  ) throws(BatchError) -> ChunkResult {
     guard policy != .failChunk else {
       do throws(BatchError) {
         return try writeAll(to: keys, before: before, in: connection)
@@ -31,7 +29,7 @@ extension BulkChange {
         throw error.isAboutRows ? culprit(of: error, keys, in: connection) : error
       }
     }
-    var written = WaitingChunk.Written()
+    var written = ChunkResult()
     var bisection = Bisection(0..<keys.identifierCount, policy)
     while let part = bisection.next() {
       do throws(BatchError) {
@@ -44,15 +42,14 @@ extension BulkChange {
             in: connection
           )
         }
-        written.succeeded += ofPart.succeeded
-        written.passedOver.formUnion(ofPart.passedOver, from: part.lowerBound)
+        written.append(ofPart, from: part.lowerBound)
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
         guard error.isAboutRows, !connection.isAutocommit else { throw error }
         try bisection.failed(part, naming(error)) { $0.about(keys.key(at: part.lowerBound)) }
       }
     }
-    written.failures = bisection.failures.map { (first + $0.position, $0.error) }
+    written.failures = bisection.failures.map { ($0.position, $0.error) }
     return written
   }
 
@@ -97,7 +94,7 @@ extension BulkChange {
     do throws(BatchError) {
       if !connection.isAutocommit { try connection.execute("ROLLBACK") }
       try connection.execute(Connection.TransactionKind.immediate.rawValue)
-      _ = try write(to: keys, at: 0, onFailure: .skip(upTo: 0), in: connection)
+      _ = try write(to: keys, onFailure: .skip(upTo: 0), in: connection)
       return failure
     } catch {
       guard error.isAboutRows else { return failure }

@@ -1,5 +1,5 @@
 import BatchEngine
-package import BatchIdentifiers
+import BatchIdentifiers
 
 /// What chunks took that were tried.
 package struct TriedChunks: Sendable {
@@ -67,7 +67,7 @@ extension BulkChange {
         let clock = ContinuousClock()
         let start = clock.now
         let written = try connection.within(limit) { () throws(BatchError) in
-          try write(to: located(keys, in: connection), at: 0, onFailure: .failChunk, in: connection)
+          try write(to: located(keys, in: connection), onFailure: .failChunk, in: connection)
         }
         let end = clock.now
         guard written != nil else { return nil }

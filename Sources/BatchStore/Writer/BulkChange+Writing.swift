@@ -23,7 +23,7 @@ extension BulkChange {
     firstValue: Int = 0,
     before: RowsBefore? = nil,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
+  ) throws(BatchError) -> ChunkResult {
     guard let undoRun else { return try change(keys, firstValue, in: connection) }
     let found = if let before { before } else { try rowsBefore(keys, in: connection) }
     guard let before = found else {
@@ -35,8 +35,7 @@ extension BulkChange {
         firstValue: firstValue + middle,
         in: connection
       )
-      written.succeeded += rest.succeeded
-      written.passedOver.formUnion(rest.passedOver, from: middle)
+      written.append(rest, from: middle)
       return written
     }
     let written = try change(keys, firstValue, in: connection)
@@ -48,7 +47,7 @@ extension BulkChange {
     _ keys: ChunkKeys,
     _ firstValue: Int,
     in connection: Connection
-  ) throws(BatchError) -> WaitingChunk.Written {
+  ) throws(BatchError) -> ChunkResult {
     if isDeletion {
       try KeySequence.rememberIfUsed(beforeDeletingFrom: entity.table, in: connection)
     }
@@ -66,7 +65,7 @@ extension BulkChange {
       }
     }
     let missed = try missed(by: keys, firstValue, in: connection)
-    var written = WaitingChunk.Written()
+    var written = ChunkResult()
     written.succeeded = keys.identifierCount - missed.indexCount
     if let archived, archived != written.succeeded {
       let sql = archived > written.succeeded ? changeSQL(for: keys) : archiveSQL(for: keys) ?? ""

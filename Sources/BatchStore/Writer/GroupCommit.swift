@@ -1,36 +1,15 @@
-package import BatchEngine
-package import BatchIdentifiers
+import BatchEngine
+import BatchIdentifiers
 
 /// A chunk that waits for the writer lane.
-package struct WaitingChunk {
-  /// The result of writing it.
-  package struct Written: Sendable {
-    /// The number of changed rows.
-    package var succeeded = 0
-    /// The identifiers neither changed nor failed, by number in the chunk.
-    package var passedOver = PassedOver()
-    /// The failed identifiers, by position in the list, ascending.
-    package var failures: [(position: Int, error: BatchError)] = []
-
-    /// Makes an empty result.
-    package init() {}
-
-    /// The number of identifiers per outcome.
-    package var outcomes: Outcomes {
-      var outcomes = passedOver.counts
-      outcomes.succeeded = succeeded
-      outcomes.failed = failures.count
-      return outcomes
-    }
-  }
-
+struct WaitingChunk {
   let positions: Range<Int>
   /// What happens when identifiers of the run fail.
   let onFailure: FailurePolicy
   /// Whether it needs its own transaction.
   let isAlone: Bool
   /// Writes it inside a transaction, with a failure policy.
-  let write: (_ onFailure: FailurePolicy) throws(BatchError) -> Written
+  let write: (_ onFailure: FailurePolicy) throws(BatchError) -> ChunkResult
   /// Called once its transaction is committed.
   let whenCommitted: () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>

@@ -17,10 +17,12 @@ extension Ledger {
 
   /// Enters failed identifiers, inside their chunk's transaction.
   func enter(
-    _ failures: [(position: Int, error: BatchError)],
+    _ failures: [(number: Int, error: BatchError)],
+    at positions: Range<Int>,
     in connection: Connection
   ) throws(BatchError) {
     guard !failures.isEmpty else { return }
+    let failures = failures.map { (position: positions.lowerBound + $0.number, error: $0.error) }
     if let retried {
       for failure in failures { try enterAgain(failure, of: retried, in: connection) }
       return

@@ -1,5 +1,5 @@
-package import BatchEngine
-package import BatchIdentifiers
+import BatchEngine
+import BatchIdentifiers
 
 /// The record of done chunks in the store.
 ///

@@ -1,5 +1,5 @@
 package import BatchEngine
-public import BatchIdentifiers
+package import BatchIdentifiers
 
 /// A run in the store: its row in `_batch_run`, and the sum of its ledger.
 package struct StoredRun: Sendable {

@@ -63,6 +63,8 @@ package actor WriterLane {
   private var waiting: [WaitingChunk] = []
   /// Whether ``commitAllWaiting()`` runs, or will.
   private var isCommitting = false
+  /// Whether it has committed a chunk.
+  private(set) var hasWritten = false
   /// SQLite's database version at the last look.
   private var lookVersion: Int64
   /// The look that last found a commit of another connection.
@@ -308,41 +310,6 @@ package actor WriterLane {
 
   // MARK: Chunks
 
-  /// Changes the rows of one chunk and enters it in the ledger, both or neither.
-  ///
-  /// Failed identifiers that are skipped are entered with the chunk.
-  ///
-  /// - Parameters:
-  ///   - change: The change.
-  ///   - keys: The keys of the chunk.
-  ///   - ahead: What a worker has read, used if no other connection has committed since.
-  ///   - positions: The positions of the chunk.
-  ///   - onFailure: What happens when identifiers of the run fail.
-  /// - Returns: The result of the chunk.
-  /// - Throws: Errors of SQLite, from this chunk or the checkpoint after the previous one; the
-  ///   store is then unchanged.
-  package func commitChange(
-    _ change: BulkChange,
-    to keys: ChunkKeys,
-    readAhead ahead: ReadAhead? = nil,
-    at positions: Range<Int>,
-    onFailure: FailurePolicy = .failChunk
-  ) async throws(BatchError) -> Commit {
-    try await commitInTurn(positions, onFailure: onFailure) { [self] onFailure throws(BatchError) in
-      let current = try ahead.flatMap { ahead throws(BatchError) in
-        try noteForeignCommits(since: ahead.lookCount) ? nil : ahead
-      }
-      let keys = if let current { current.keys } else { try change.located(keys, in: connection) }
-      return try change.write(
-        to: keys,
-        at: positions.lowerBound,
-        before: current?.rows,
-        onFailure: onFailure,
-        in: connection
-      )
-    }
-  }
-
   /// Has a chunk written and entered in the ledger on its turn, in its own or a shared transaction.
   ///
   /// - Parameters:
@@ -353,11 +320,11 @@ package actor WriterLane {
   ///   - whenCommitted: Called once the transaction is committed.
   /// - Returns: The result of the chunk.
   /// - Throws: Errors of `write` or SQLite; then nothing of the chunk is done.
-  package func commitInTurn(
+  package func commit(
     _ positions: Range<Int>,
     onFailure: FailurePolicy,
     isAlone: Bool = false,
-    _ write: @escaping (_ onFailure: FailurePolicy) throws(BatchError) -> WaitingChunk.Written,
+    _ write: @escaping (_ onFailure: FailurePolicy) throws(BatchError) -> ChunkResult,
     whenCommitted: @escaping () -> Void = {}
   ) async throws(BatchError) -> Commit {
     try await withCheckedContinuation { continuation in
@@ -428,7 +395,7 @@ package actor WriterLane {
     try checkpoints.throwFailure()
     var entered = ledger
     var group = GroupCommit(target: configuration.courtesyTarget)
-    var written: [(result: Result<WaitingChunk.Written, BatchError>, elapsed: Duration)] = []
+    var written: [(result: Result<ChunkResult, BatchError>, elapsed: Duration)] = []
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -439,7 +406,7 @@ package actor WriterLane {
       for chunk in chunks where written.isEmpty || group.hasRoom {
         if chunk.isAlone, !written.isEmpty { break }
         isWriting = true
-        let result: Result<WaitingChunk.Written, BatchError>
+        let result: Result<ChunkResult, BatchError>
         do throws(BatchError) {
           result = .success(try writeAndEnter(chunk, in: &entered))
         } catch {
@@ -455,6 +422,7 @@ package actor WriterLane {
     }
     let duration = locked.duration(to: clock.now)
     ledger = entered
+    hasWritten = true
     for (chunk, written) in zip(chunks, written) {
       if case .success = written.result { chunk.whenCommitted() }
     }
@@ -496,13 +464,13 @@ package actor WriterLane {
   private func writeAndEnter(
     _ chunk: WaitingChunk,
     in entered: inout Ledger?
-  ) throws(BatchError) -> WaitingChunk.Written {
+  ) throws(BatchError) -> ChunkResult {
     let failedBefore = entered?.done.outcomes.failed ?? 0
     // Without a ledger there is no place for failures.
     let written = try chunk.write(
       entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
     )
-    try entered?.enter(written.failures, in: connection)
+    try entered?.enter(written.failures, at: chunk.positions, in: connection)
     try entered?.enter(written.passedOver, at: chunk.positions, in: connection)
     entered = try entered?.entering(
       DoneRanges.Row(chunk.positions, outcomes: written.outcomes, chunks: 1),

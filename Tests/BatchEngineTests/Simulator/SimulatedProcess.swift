@@ -55,41 +55,21 @@ final class SimulatedProcess {
   var mostInFlight: Int { 2 * workers + 8 }
 }
 
-/// What a session asks of its store: the chunks themselves go another way.
-struct SimulatedProcessor: ChunkProcessor {
-  struct Worker: ChunkWorker {
-    func interrupt() {}
-    func close() async {}
-  }
-
+/// What a session asks of its store.
+struct SimulatedLedger: RunLedger {
   // One task drives a whole simulation.
   nonisolated(unsafe) let simulation: Simulation
   nonisolated(unsafe) let process: SimulatedProcess
 
-  var inOrder: Bool { simulation.scenario.inOrder }
-  var patience: Duration? { nil }
-
-  func prepare(
-    _ positions: Range<Int>,
-    _ attempt: Attempt<Void>,
-    in context: Worker
-  ) async throws(BatchError) -> PreparedChunk<Void> {
-    preconditionFailure("a chunk is prepared beside the simulation")
-  }
-
-  func commit(_ prepared: Void, at positions: Range<Int>) async throws(BatchError) -> Commit {
-    preconditionFailure("a chunk is committed beside the simulation")
-  }
-
-  func synchronize(
+  func makeDurable(
     _ progress: inout RunProgress,
-    done: DoneRanges,
-    failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
+    seen done: DoneRanges,
+    knowing failedCount: Int?
+  ) throws(BatchError) -> [FailedIdentifier]? {
     try simulation.synchronize(process, &progress, failedCount: failedCount)
   }
 
-  func finish(_ progress: inout RunProgress) async throws(BatchError) {
+  func finish(_ progress: inout RunProgress) throws(BatchError) {
     try simulation.finish(process)
   }
 }

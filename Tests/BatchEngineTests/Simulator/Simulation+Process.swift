@@ -72,6 +72,7 @@ extension Simulation {
       checkpoint: checkpoint(of: process, progress),
       done: process.ledger,
       isResumed: true,
+      by: SimulatedLedger(simulation: self, process: process),
       on: host
     )
     await start(process, session)
@@ -113,6 +114,7 @@ extension Simulation {
       done: ledger,
       isResumed: true,
       retrying: retried,
+      by: SimulatedLedger(simulation: self, process: process),
       on: host
     )
     process.session = session
@@ -139,6 +141,7 @@ extension Simulation {
       checkpoint: checkpoint(of: process, RunProgress()),
       done: DoneRanges(),
       isResumed: false,
+      by: SimulatedLedger(simulation: self, process: process),
       on: host
     )
     await start(process, session)
@@ -382,7 +385,7 @@ extension Simulation {
       demandPace(chunk, process)
       demand(session.done.count <= scenario.count, "more is done than there is")
       if session.isDue(after: interval) {
-        try await session.recordProgress(with: processor(of: process))
+        try await session.recordProgress()
       }
     case .held(let hold):
       note("is held: \(hold.reason)", process)
@@ -412,10 +415,6 @@ extension Simulation {
     )
   }
 
-  private func processor(of process: SimulatedProcess) -> SimulatedProcessor {
-    SimulatedProcessor(simulation: self, process: process)
-  }
-
   // MARK: Ends
 
   private func conclude(
@@ -430,21 +429,20 @@ extension Simulation {
       "it has ended, and \(process.outstanding) is going on"
     )
     demand(session.done == process.ledger, "what is committed was not told")
-    let processor = processor(of: process)
     do throws(BatchError) {
       switch ending {
       case .completed:
         demand(session.isComplete, "it is completed, and \(session.remaining) is left")
         demandAllTried(process)
-        try await complete(process, session, processor)
+        try await complete(process, session)
         try tell(process, session.checkpoint)
       case .stopped:
         demand(process.mayStop, "it has stopped, and nobody has asked for it")
-        try await session.stop(with: processor, because: logic.stopReason)
+        try await session.stop(because: logic.stopReason)
         close(process)
       case .failed:
         demand(process.mayFail && logic.failure != nil, "it has failed for no reason")
-        try await session.record(.failed, with: processor, failure: logic.failure)
+        try await session.record(.failed, failure: logic.failure)
         close(process)
       }
     } catch {
@@ -470,13 +468,12 @@ extension Simulation {
 
   private func complete(
     _ process: SimulatedProcess,
-    _ session: RunSession,
-    _ processor: SimulatedProcessor
+    _ session: RunSession
   ) async throws(BatchError) {
     var attempt = 0
     while true {
       do throws(BatchError) {
-        return try await session.complete(with: processor)
+        return try await session.complete()
       } catch {
         attempt += 1
         guard error.isTransient, attempt <= scenario.policy.retry.limit else { throw error }

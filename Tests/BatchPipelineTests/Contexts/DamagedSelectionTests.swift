@@ -33,8 +33,9 @@ import Testing
     let processor = ContextProcessor(
       list: file.list,
       work: work,
+      store: container.stores[0],
       lane: nil,
-      ledger: .file,
+      isRecorded: false,
       onFailure: .failChunk
     )
     #expect(try await processor.prepare(0..<3, Attempt(), in: worker).count == 3)

@@ -26,6 +26,8 @@ import Testing
     var inOrder: Bool { false }
     var patience: Duration? { nil }
 
+    func makeWorker(_ label: String) -> StoreConnection { preconditionFailure("has its workers") }
+
     func prepare(
       _ positions: Range<Int>,
       _ attempt: Attempt<ChunkKeys>,
@@ -59,14 +61,6 @@ import Testing
       if commit.logBytes > bound || written >= list.count - Self.chunkSize { isLong.signal() }
       return commit
     }
-
-    func synchronize(
-      _ progress: inout RunProgress,
-      done: DoneRanges,
-      failedCount: Int?
-    ) async throws(BatchError) -> [FailedIdentifier]? { nil }
-
-    func finish(_ progress: inout RunProgress) async throws(BatchError) {}
   }
 
   @Test func `readers of the run itself are let finish when the log is too long`() async throws {

@@ -41,8 +41,8 @@ import Testing
         list: list.packed,
         change: change,
         isRowByRow: false,
+        store: store,
         lane: lane,
-        ledger: .store,
         onFailure: .failChunk
       ),
       settings: .init(

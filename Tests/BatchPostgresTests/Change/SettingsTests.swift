@@ -120,7 +120,7 @@ import Testing
         in: trial.session
       )
       files.append(String(decoding: lines.bytes, as: UTF8.self))
-      #expect(lines.written.succeeded == 30)
+      #expect(lines.result.succeeded == 30)
     }
     #expect(files[0] == files[1])
     #expect(files[0].contains("2026-03-28 20:00:00+00"))

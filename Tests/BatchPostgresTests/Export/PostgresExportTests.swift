@@ -195,10 +195,10 @@ import Testing
     let export = try trial.export(as: .ndjson, if: "w <> 'y'")
     let whole = try export.lines(for: trial.keys(), in: trial.session)
     #expect(whole.count == 270)
-    #expect(whole.written.outcomes.succeeded == 266)
-    #expect(whole.written.outcomes.vanished == 3)
-    #expect(whole.written.outcomes.noLongerMatching == 1)
-    #expect(whole.written.passedOver.vanished.contains(0))
+    #expect(whole.result.outcomes.succeeded == 266)
+    #expect(whole.result.outcomes.vanished == 3)
+    #expect(whole.result.outcomes.noLongerMatching == 1)
+    #expect(whole.result.passedOver.vanished.contains(0))
     for (size, held) in [(1, 1 << 20), (7, 1 << 20), (100, 500), (270, 2000)] {
       var bytes: [UInt8] = []
       var outcomes = Outcomes()
@@ -207,12 +207,12 @@ import Testing
         let keys = try trial.keys(next..<min(next + size, 270))
         let lines = try export.lines(for: keys, holding: held, in: trial.session)
         bytes += lines.bytes
-        outcomes += lines.written.outcomes
-        #expect(lines.written.outcomes.total == lines.count)
+        outcomes += lines.result.outcomes
+        #expect(lines.result.outcomes.total == lines.count)
         next += lines.count
       }
       #expect(bytes == whole.bytes, "chunks of \(size), \(held) bytes held")
-      #expect(outcomes == whole.written.outcomes)
+      #expect(outcomes == whole.result.outcomes)
     }
   }
 
@@ -222,8 +222,8 @@ import Testing
     )
     let export = try trial.export(as: .csv, if: "1 / (n - 30) < 9")
     let lines = try export.lines(for: trial.keys(), onFailure: .skip(upTo: 1), in: trial.session)
-    #expect(lines.written.failures.map(\.number) == [29])
-    #expect(lines.written.succeeded == 49)
+    #expect(lines.result.failures.map(\.number) == [29])
+    #expect(lines.result.succeeded == 49)
     #expect(lines.count == 50)
     #expect(String(decoding: lines.bytes, as: UTF8.self).split(separator: "\r\n").count == 49)
     let error = #expect(throws: BatchError.self) {

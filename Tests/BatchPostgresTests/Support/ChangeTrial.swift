@@ -212,9 +212,9 @@ struct ChangeTrial {
     by method: WritingMethod? = nil,
     onFailure policy: FailurePolicy = .failChunk,
     at positions: Range<Int>? = nil
-  ) throws -> WrittenRows {
+  ) throws -> ChunkResult {
     let keys = try keys(positions)
-    func write(_ method: WritingMethod) throws(BatchError) -> WrittenRows {
+    func write(_ method: WritingMethod) throws(BatchError) -> ChunkResult {
       try session.transaction(TransactionOptions(searchPath: path)) { () throws(BatchError) in
         try change.write(to: keys, method, onFailure: policy, in: session)
       }

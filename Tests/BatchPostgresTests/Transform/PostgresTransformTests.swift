@@ -32,7 +32,7 @@ import Testing
     _ chunk: TransformedRows,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy = .failChunk
-  ) throws -> WrittenRows {
+  ) throws -> ChunkResult {
     try trial.session.transaction(TransactionOptions(searchPath: trial.path)) {
       () throws(BatchError) in
       try transform.write(to: chunk, method, onFailure: policy, in: trial.session)

@@ -42,7 +42,7 @@ import Testing
       for: ChunkKeys(list.packed, 0..<list.count, key: key),
       in: Connection(path: path)
     )
-    return (export.header + lines.bytes, lines.outcomes)
+    return (export.header + lines.bytes, lines.result.outcomes)
   }
 
   private func insert(_ rows: [[SQLValue]]) throws {

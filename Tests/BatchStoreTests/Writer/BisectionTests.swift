@@ -66,7 +66,7 @@ import Testing
     ] as [(FailurePolicy, Int)] {
       let error = #expect(throws: BatchError.self) {
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
-          try chunk.change.write(to: chunk.keys, at: 0, onFailure: policy, in: chunk.connection)
+          try chunk.change.write(to: chunk.keys, onFailure: policy, in: chunk.connection)
         }
       }
       #expect(error?.message.contains("identifier \(chunk.keys.key(at: row)): ") == true)
@@ -89,12 +89,11 @@ import Testing
       () throws(BatchError) in
       try chunk.change.write(
         to: chunk.keys,
-        at: 5000,
         onFailure: .skip(upTo: 10),
         in: chunk.connection
       )
     }
-    #expect(written.failures.map(\.position) == poison.map { $0 + 5000 })
+    #expect(written.failures.map(\.number) == poison)
     #expect(
       written.failures.allSatisfy {
         $0.error.code == .constraint && $0.error.message.contains("n < 5000")
@@ -118,7 +117,6 @@ import Testing
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
           _ = try chunk.change.write(
             to: chunk.keys,
-            at: 0,
             onFailure: .skip(upTo: 1),
             in: chunk.connection
           )
@@ -159,7 +157,6 @@ import Testing
         try chunk.connection.transaction(.immediate) { () throws(BatchError) in
           _ = try chunk.change.write(
             to: chunk.keys,
-            at: 0,
             onFailure: .skip(upTo: limit),
             in: chunk.connection
           )
@@ -197,12 +194,11 @@ import Testing
         "CREATE TRIGGER u AFTER UPDATE ON t WHEN new.i = 10 BEGIN SELECT \(trigger); END"
       )
     }
-    var failed: [(position: Int, error: BatchError)] = []
+    var failed: [(number: Int, error: BatchError)] = []
     do throws(BatchError) {
       failed = try chunk.connection.transaction(.immediate) { () throws(BatchError) in
         try chunk.change.write(
           to: chunk.keys,
-          at: 0,
           onFailure: .skip(upTo: 5),
           in: chunk.connection
         ).failures
@@ -210,7 +206,7 @@ import Testing
     } catch {
       #expect(!isAboutRow, "\(error)")
     }
-    #expect(failed.map(\.position) == (isAboutRow ? [10] : []))
+    #expect(failed.map(\.number) == (isAboutRow ? [10] : []))
     let changed = try chunk.connection.value("SELECT count(*) FROM t WHERE n = 1")
     #expect(changed == .integer(isAboutRow ? 1023 : 0))
   }
@@ -227,7 +223,6 @@ import Testing
       try chunk.connection.transaction(.immediate) { () throws(BatchError) in
         _ = try chunk.change.write(
           to: chunk.keys,
-          at: 0,
           onFailure: .skip(upTo: 2000),
           in: chunk.connection
         )

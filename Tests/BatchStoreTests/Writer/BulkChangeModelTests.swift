@@ -192,8 +192,8 @@ import Testing
       list: list.packed,
       change: change,
       isRowByRow: !change.isIndependent,
+      store: store,
       lane: lane,
-      ledger: .store,
       onFailure: .failChunk
     )
     let worker = store.makeConnection(label: "worker")

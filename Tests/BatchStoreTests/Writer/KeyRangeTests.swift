@@ -70,8 +70,8 @@ import Testing
         list: list.packed,
         change: change,
         isRowByRow: false,
+        store: store,
         lane: lane,
-        ledger: .store,
         onFailure: .failChunk
       )
       var outcomes = Outcomes()
