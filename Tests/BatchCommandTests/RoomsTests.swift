@@ -28,6 +28,7 @@ import Testing
     ],
     "BatchEngine": [
       "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Export",
+      "Driver",
     ],
     "BatchStore": [
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",

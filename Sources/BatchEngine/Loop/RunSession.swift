@@ -260,14 +260,13 @@ package final class RunSession {
     try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
   }
 
-  /// The summary of a run that failed outside its chunks.
-  package func failed(_ error: BatchError) -> RunSummary {
+  /// Notes that the run failed outside its chunks.
+  package func fail(_ error: BatchError) {
     failure = failure ?? error
     // If even this cannot be recorded, the last record and the ledger still say what is done. If
     // another process has taken over the run, only that one may write to the record.
     if error.code != .alreadyRunning { try? write(.failed) }
     progress.state = .failed
-    return summary()
   }
 
   private func write(_ state: RunState) throws(BatchError) {

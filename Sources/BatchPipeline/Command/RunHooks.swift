@@ -5,7 +5,7 @@ import BatchStore
 /// Runs the programs to notify about a run, one at a time, on a separate thread.
 ///
 /// Any problem with one is a message; the run continues.
-final class RunHooks: Sendable {
+final class RunHooks: RunNotifier {
   private struct State {
     var messages: [String] = []
     /// Whether a program is waiting or running without anybody waiting for it.
@@ -66,8 +66,13 @@ final class RunHooks: Sendable {
     await runner.run { self.perform(event, command, summary, variables) }
   }
 
+  func begin(_ summary: RunSummary, afterKill isAfterKill: Bool) async {
+    if isAfterKill { await run(.onKill, summary, telling: ["BATCH_STATE": "killed"]) }
+    await run(.onStart, summary)
+  }
+
   /// Runs the program for the end of a run, if there is one, and waits for its end.
-  func runAtEnd(of summary: RunSummary) async {
+  func end(_ summary: RunSummary) async {
     let event: Job.Hooks.Event
     switch summary.state {
     case .completed, .completedWithFailures: event = .onFinish
@@ -79,14 +84,14 @@ final class RunHooks: Sendable {
     await run(event, summary, telling: ["BATCH_EXIT_STATUS": String(status)])
   }
 
-  /// Starts the program for an event beside the run, unless one is running already.
-  func begin(_ event: Job.Hooks.Event, _ summary: RunSummary) {
-    guard let command = commands[event] else { return }
+  /// Starts the program for a hold beside the run, unless one is running already.
+  func hold(_ summary: RunSummary) {
+    guard let command = commands[.onThrottle] else { return }
     state.withLock { state in
       guard !state.isBusy else { return }
       state.isBusy = true
       state.last = Task {
-        await runner.run { self.perform(event, command, summary) }
+        await runner.run { self.perform(.onThrottle, command, summary) }
         self.state.withLock { $0.isBusy = false }
       }
     }

@@ -14,7 +14,8 @@ struct ContextRunWork: RunWork {
   let fresh: Bool
   let body: ChunkBody
 
-  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+  func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
+    async throws(BatchError)
     -> any RunPlan
   {
     let plan = try await ContextPlan(self, for: run)
@@ -101,10 +102,11 @@ struct ContextPlan: StoreRunPlan {
   ) throws(BatchError) {}
 
   func select(
-    for run: BatchRun,
-    _ identity: StoreIdentity
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
-    switch self.run.selection {
+    switch run.selection {
     case .list(let list?): return RunSelection(list: list.packed, isGiven: true)
     case .list(nil):
       throw BatchError(
@@ -115,7 +117,7 @@ struct ContextPlan: StoreRunPlan {
       )
     case .query(let query):
       let query = if let expecting = self.query { expecting } else { try query.get().query }
-      return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
+      return RunSelection(list: try await fetch(query, identity, readers: readers, stoppedBy: stop))
     case .closure(let select):
       let list: IdentifierList
       do {
@@ -200,27 +202,27 @@ struct ContextPlan: StoreRunPlan {
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
   func processor(
-    for execution: RunExecution
+    for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
-    try await execution.lane?.expect(expected)
-    let entity = execution.list.header.entityName
+    try await part.lane?.expect(expected)
+    let entity = part.list.header.entityName
     let table = store.schema.entities.first { $0.name == entity }?.table
     // Whether the closure deletes is unknown before it runs.
     for key in try await store.unindexedForeignKeys() where key.destination == table {
-      execution.onEvent(.message("\(key)"))
+      part.onEvent(.message("\(key)"))
     }
     let processor = ContextProcessor(
-      list: execution.list,
+      list: part.list,
       work: work,
       store: store,
-      lane: execution.lane,
+      lane: part.lane,
       isRecorded: ledger == .store,
-      onFailure: execution.onFailure,
+      onFailure: part.onFailure,
       // A run that is resumed without its selection knows only the list.
-      inOrder: run.selection.isOrdered || !execution.list.isSorted,
-      recordingFor: job.undo.map { _ in execution.session.run }
+      inOrder: run.selection.isOrdered || !part.list.isSorted,
+      recordingFor: job.undo.map { _ in part.session.run }
     )
-    return (processor, execution.lane ?? UnrecordedLedger())
+    return (processor, part.lane ?? UnrecordedLedger())
   }
 
   func takeMessages() -> [String] { [] }

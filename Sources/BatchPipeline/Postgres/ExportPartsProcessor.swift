@@ -37,6 +37,8 @@ struct ExportPartsProcessor: ChunkProcessor {
 
   var inOrder: Bool { false }
   var patience: Duration? { nil }
+  /// A file for each span.
+  var chunkSize: Int? { RunPolicy.chunkSizeLimit }
 
   func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 

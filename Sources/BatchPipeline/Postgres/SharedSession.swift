@@ -96,6 +96,28 @@ final class SharedSession: Sendable {
     }
   }
 
+  /// The interval at which the server is asked for the state of the run.
+  private static let interval = Duration.seconds(1)
+
+  /// Asks regularly for the state of the run, until the task is cancelled.
+  func watch(
+    _ run: String,
+    in tables: RunTables,
+    by connection: PostgresConnection,
+    telling presence: HostPresence
+  ) async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: Self.interval)
+      if Task.isCancelled { return }
+      let pace = pace
+      presence.tell(rate: pace.rate, hold: pace.hold)
+      let standing = try? await connection.perform { session throws(BatchError) in
+        try tables.standing(ofRun: run, in: session)
+      }
+      if let standing { update(standing) }
+    }
+  }
+
   /// The state of the run now.
   func summary() -> RunSummary {
     let wait = waits.words

@@ -19,7 +19,7 @@ struct Stage {
     var checked = job
     checked.isRehearsal = true
     let plan = try await JobWork(job: checked, options: options, handlers: handlers)
-      .plan(of: RunIdentity(), for: nil, in: store)
+      .plan(of: RunIdentity(), stoppedBy: StopSwitch(), in: store)
     let warnings = try await (plan as? JobPlan)?.report().warnings ?? []
 
     let place = settings.folder ?? FileSystem.folder(of: FilePath(store.path))

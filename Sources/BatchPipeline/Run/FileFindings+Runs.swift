@@ -21,7 +21,7 @@ extension FileFindings {
   ///
   /// The checkpoint's run counts most. One that only the store knows counts if the checkpoint's is over. Of the
   /// others, the results are remembered.
-  private var runs: FoundRuns<FileRun> {
+  var runs: FoundRuns<FileRun> {
     let past = pastRuns
     var found = FoundRuns(past.map(remembered))
     found.alive = stored?.first { $0.process != nil }?.isAlive

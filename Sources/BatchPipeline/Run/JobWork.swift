@@ -10,7 +10,8 @@ struct JobWork: RunWork {
   /// The handlers that the `handler` of a transform may name.
   let handlers: [String: TransformHandler]
 
-  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+  func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
+    async throws(BatchError)
     -> any RunPlan
   {
     let parameters = try parameters(of: run)
@@ -20,7 +21,7 @@ struct JobWork: RunWork {
         job,
         parameters: parameters,
         expecting: run.schema,
-        for: asker
+        stoppedBy: stop
       )
     }
     #endif
@@ -63,7 +64,7 @@ struct JobWork: RunWork {
         job,
         parameters: parameters,
         expecting: run.schema,
-        for: nil
+        stoppedBy: nil
       )
     }
     #endif
@@ -114,14 +115,15 @@ extension JobPlan: StoreRunPlan {
   }
 
   func select(
-    for run: BatchRun,
-    _ identity: StoreIdentity
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
     if let imported = try importedIdentifiers() {
       return RunSelection(list: imported.list, isGiven: true, hash: imported.hash)
     }
     let query = try await inDeletionOrder(within: nil).query
-    return RunSelection(list: try await run.fetchIdentifiers(query, from: store, identity))
+    return RunSelection(list: try await fetch(query, identity, readers: readers, stoppedBy: stop))
   }
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
@@ -161,50 +163,50 @@ extension JobPlan: StoreRunPlan {
   func stop() throws(BatchError) { try children?.close() }
 
   func processor(
-    for execution: RunExecution
+    for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     if !job.isRehearsal {
-      for trap in traps { execution.onEvent(.message("warning: \(trap)")) }
+      for trap in traps { part.onEvent(.message("warning: \(trap)")) }
     }
     switch work {
     case .change(var change, let isRowByRow):
-      let lane = requireLane(execution)
-      if job.undo != nil { change = change.recorded(forRun: execution.session.run) }
+      let lane = requireLane(part)
+      if job.undo != nil { change = change.recorded(forRun: part.session.run) }
       try await Backoff(job.retry).repeating { [change] () throws(BatchError) in
         try await lane.makeArchive(
           of: change,
-          isFirst: execution.session.done.outcomes.succeeded == 0
+          isFirst: part.session.done.outcomes.succeeded == 0
         )
         try await lane.expect(expected, for: change)
       }
       let processor = ChangeProcessor(
-        list: execution.list,
+        list: part.list,
         change: change.expecting(expected),
         isRowByRow: isRowByRow,
         inOrder: isInOrder,
         store: store,
         lane: lane,
-        onFailure: execution.onFailure
+        onFailure: part.onFailure
       )
       return (processor, lane)
     case .transform(var transform, let action, _):
-      let lane = requireLane(execution)
-      if job.undo != nil { transform = transform.recorded(forRun: execution.session.run) }
+      let lane = requireLane(part)
+      if job.undo != nil { transform = transform.recorded(forRun: part.session.run) }
       try await lane.expect(expected)
       let processor = TransformProcessor(
-        list: execution.list,
+        list: part.list,
         transform: transform.expecting(expected),
-        run: execution.session.run,
+        run: part.session.run,
         store: store,
         lane: lane,
-        onFailure: execution.onFailure,
+        onFailure: part.onFailure,
         patience: action.timeout,
         inOrder: isInOrder
       )
       return (processor, lane)
     case .export(let export, let action):
-      let list = execution.list
-      if action.columns == nil { tellNewColumns(execution) }
+      let list = part.list
+      if action.columns == nil { tellNewColumns(part) }
       let export = try await Backoff(job.retry).repeating { () throws(BatchError) in
         try await store.connection(label: "batch.plan").perform {
           [expected] connection throws(BatchError) in
@@ -213,7 +215,7 @@ extension JobPlan: StoreRunPlan {
           return try export.suited(to: ChunkKeys(list, probed, key: query.key), in: connection)
         }
       }
-      let writer = try execution.session.openOutput(
+      let writer = try part.session.openOutput(
         header: export.header,
         overwriting: action.overwrite,
         permissions: job.files.permissions
@@ -224,18 +226,18 @@ extension JobPlan: StoreRunPlan {
         key: query.key,
         export: export.expecting(expected),
         writer: writer,
-        onFailure: execution.onFailure
+        onFailure: part.onFailure
       )
       return (processor, writer)
     }
   }
 
   /// Says which columns an export of all columns leaves out, since the run began without them.
-  private func tellNewColumns(_ execution: RunExecution) {
+  private func tellNewColumns(_ part: FilePart) {
     guard let now = try? store.schema.entity(named: entity.name) else { return }
     let new = expected.newAttributes(of: now)
     if new.isEmpty { return }
-    execution.onEvent(
+    part.onEvent(
       .message(
         "\(entity.name.quotedForMessage) has got \(new.joined(separator: ", ")) since the run began;"
           + " its file has the columns of the beginning. A new run exports all of them"
@@ -243,8 +245,8 @@ extension JobPlan: StoreRunPlan {
     )
   }
 
-  private func requireLane(_ execution: RunExecution) -> WriterLane {
-    guard let lane = execution.lane else {
+  private func requireLane(_ part: FilePart) -> WriterLane {
+    guard let lane = part.lane else {
       preconditionFailure("rows are changed without a writer lane")
     }
     return lane

@@ -25,9 +25,9 @@ struct PostgresExportPlan: RunPlan {
     _ job: Job,
     parameters: ParameterValues,
     expecting schema: [String],
-    for run: BatchRun?
+    stoppedBy stop: StopSwitch?
   ) async throws(BatchError) {
-    let plan = try await job.inSession(before: run) { session throws(BatchError) in
+    let plan = try await job.inSession(stoppedBy: stop) { session throws(BatchError) in
       try PostgresPlan(job, parameters: parameters, expecting: schema, in: session)
     }
     guard case .export(let export, let action) = plan.work else {
@@ -56,12 +56,13 @@ struct PostgresExportPlan: RunPlan {
   }
 
   func select(
-    for run: BatchRun,
-    _ identity: StoreIdentity
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
     let plan = plan
     if plan.identifiers != nil {
-      let given = try await job.inSession(before: run) { session throws(BatchError) in
+      let given = try await job.inSession(stoppedBy: stop) { session throws(BatchError) in
         try session.transaction(TransactionOptions(isReadOnly: true, searchPath: plan.query.path)) {
           () throws(BatchError) in
           try plan.givenIdentifiers(in: session)
@@ -69,8 +70,8 @@ struct PostgresExportPlan: RunPlan {
       }
       if let given { return RunSelection(list: given.packed, isGiven: true) }
     }
-    let fetch = PostgresFetch(plan.query, from: plan.address, readers: run.workerCount)
-    let list = try await run.interruptible(
+    let fetch = PostgresFetch(plan.query, from: plan.address, readers: readers)
+    let list = try await stop.interruptible(
       at: plan.address.description,
       by: { fetch.interrupt() }
     ) { () throws(BatchError) in try await fetch.run(store: identity.uuid) }
@@ -101,28 +102,28 @@ struct PostgresExportPlan: RunPlan {
   func close() async {}
 
   func processor(
-    for execution: RunExecution
+    for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
-    for note in plan.notes { execution.onEvent(.message("warning: \(note)")) }
-    let writer = try execution.session.openOutput(
+    for note in plan.notes { part.onEvent(.message("warning: \(note)")) }
+    let writer = try part.session.openOutput(
       header: export.header,
       overwriting: action.overwrite,
       permissions: job.files.permissions
     )
     let (address, table) = (plan.address, plan.table)
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) {
-      [onEvent = execution.onEvent] words in onEvent(.message(words))
+      [onEvent = part.onEvent] words in onEvent(.message(words))
     }
     let group = PostgresInterrupter(telling: waits)
     // Unlike a shared run, it is not watched: it starts with what is left.
-    let room = try? await job.inSession(before: execution.run) { session throws(BatchError) in
+    let room = try? await job.inSession(stoppedBy: part.stop) { session throws(BatchError) in
       try ServerHealth(of: table.oid, in: session).room()
     }
     let processor = PostgresExportProcessor(
-      list: execution.list,
+      list: part.list,
       export: export,
       writer: writer,
-      onFailure: execution.onFailure,
+      onFailure: part.onFailure,
       statementLimit: Self.statementLimit,
       reconnectingFor: job.database.lease,
       workerLimit: room
@@ -136,15 +137,15 @@ struct PostgresExportPlan: RunPlan {
 extension Job {
   /// Runs `body` with a session of the job's server before the chunks of a run, which a request to stop interrupts.
   fileprivate func inSession<Result: Sendable>(
-    before run: BatchRun?,
+    stoppedBy stop: StopSwitch?,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
-    guard let run, let server = database.server else { return try await inSession(body) }
-    let stop = PostgresInterrupter()
-    return try await run.interruptible(
+    guard let stop, let server = database.server else { return try await inSession(body) }
+    let interrupter = PostgresInterrupter()
+    return try await stop.interruptible(
       at: server.address().description,
-      by: { stop.interrupt() }
-    ) { () throws(BatchError) in try await inSession(within: stop, body) }
+      by: { interrupter.interrupt() }
+    ) { () throws(BatchError) in try await inSession(within: interrupter, body) }
   }
 }
 #endif

@@ -14,7 +14,8 @@ protocol RunWork: Sendable {
   /// Resolves the work against its store, which may be open, for one of its runs; a request to stop may interrupt that.
   ///
   /// - Throws: `BatchError` if it does not fit the store; nothing is written then.
-  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+  func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
+    async throws(BatchError)
     -> any RunPlan
 
   /// What remains after the end of a run: the programs to notify.
@@ -103,7 +104,16 @@ protocol RunPlan: Sendable {
     throws(BatchError)
 
   /// Selects the identifiers, which carry an identity of the store.
-  func select(for run: BatchRun, _ identity: StoreIdentity) async throws(BatchError) -> RunSelection
+  ///
+  /// - Parameters:
+  ///   - identity: The identity.
+  ///   - readers: The number of connections that read at once.
+  ///   - stop: Interrupts it.
+  func select(
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
+  ) async throws(BatchError) -> RunSelection
 
   /// The undo records to keep in the store; nil for none.
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo?
@@ -124,7 +134,7 @@ protocol RunPlan: Sendable {
 
   /// Makes what does the remaining chunks, and the ledger of those that are done.
   func processor(
-    for execution: RunExecution
+    for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger)
 
   /// What a finished run has left to do for somebody else, in words.
@@ -153,6 +163,20 @@ extension StoreRunPlan {
   var identity: StoreIdentity { store.identity }
 
   func close() async { await store.close() }
+
+  /// Fetches the identifiers of a new run.
+  func fetch(
+    _ query: IdentifierQuery,
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
+  ) async throws(BatchError) -> PackedIdentifiers {
+    let fetch = IdentifierFetch(query, from: store, readers: readers, spill: BlockSpill())
+    return try await stop.interruptible(at: store.path, by: { fetch.interrupt() }) {
+      () throws(BatchError) in
+      try await fetch.run(store: identity)
+    }
+  }
 }
 
 extension RunPlan {

@@ -93,7 +93,8 @@ struct UndoWork: RunWork {
     isByObjects = job.action == .contexts
   }
 
-  func plan(of run: RunIdentity, for asker: BatchRun?, in store: Store?) async throws(BatchError)
+  func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
+    async throws(BatchError)
     -> any RunPlan
   {
     try await UndoPlan(self, in: store)
@@ -254,8 +255,9 @@ struct UndoPlan: StoreRunPlan {
   ) throws(BatchError) {}
 
   func select(
-    for run: BatchRun,
-    _ identity: StoreIdentity
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
     RunSelection(list: try identifiers(identity))
   }
@@ -299,11 +301,11 @@ struct UndoPlan: StoreRunPlan {
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
 
   func processor(
-    for execution: RunExecution
+    for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
-    guard let lane = execution.lane else { preconditionFailure("rows are changed without a lane") }
-    execution.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
-    if let strangers { execution.onEvent(.message(strangers)) }
+    guard let lane = part.lane else { preconditionFailure("rows are changed without a lane") }
+    part.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
+    if let strangers { part.onEvent(.message(strangers)) }
     if let expected { try await lane.expect(expected) }
     let processor: any ChunkProcessor
     switch log {
@@ -312,27 +314,27 @@ struct UndoPlan: StoreRunPlan {
         ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
         store: store,
         lane: lane,
-        onFailure: execution.onFailure
+        onFailure: part.onFailure
       )
     case .rows(let log, let entity, _) where undo.shape.isDeletion:
       processor = RestorationProcessor(
         DeletionUndo(
-          try log.inOrder(of: execution.list),
+          try log.inOrder(of: part.list),
           of: entity,
           overwriting: work.overwrites
         ),
         store: store,
         lane: lane,
-        onFailure: execution.onFailure
+        onFailure: part.onFailure
       )
     case .rows(let log, let entity, let key):
       processor = TransformProcessor(
-        list: execution.list,
-        transform: try await transform(log.inOrder(of: execution.list), of: entity, by: key),
-        run: execution.session.run,
+        list: part.list,
+        transform: try await transform(log.inOrder(of: part.list), of: entity, by: key),
+        run: part.session.run,
         store: store,
         lane: lane,
-        onFailure: execution.onFailure,
+        onFailure: part.onFailure,
         patience: nil,
         inOrder: true
       )

@@ -26,12 +26,11 @@ extension RunTables {
     let state = try session.text("SELECT state FROM \(self.run) WHERE run = $1::uuid", .text(run))
     switch state.flatMap(SharedRun.State.init) {
     case .running: return true
-    case .setAside, nil:
+    case .setAside: throw isSetAside(run, in: session)
+    case nil:
       throw BatchError(
         .otherRun,
-        state == nil
-          ? "run \(run) is no longer in the database"
-          : "run \(run) was set aside by --fresh and cannot be retried",
+        "run \(run) is no longer in the database",
         at: session.address.description,
         remedy: "begin a run: batch run"
       )
@@ -66,6 +65,16 @@ extension RunTables {
     guard rest.isEmpty else { throw Self.damaged("run \(run) has failures in no span") }
     try session.execute("DELETE FROM \(failure) WHERE run = $1::uuid", .text(run))
     return true
+  }
+
+  /// The error for a retry of a run that another one has replaced.
+  package func isSetAside(_ run: String, in session: PostgresSession) -> BatchError {
+    BatchError(
+      .otherRun,
+      "run \(run) was set aside by --fresh and cannot be retried",
+      at: session.address.description,
+      remedy: "begin a run: batch run"
+    )
   }
 
   /// Reopens a span to retry its failed positions.

@@ -446,7 +446,7 @@ extension Simulation {
         close(process)
       }
     } catch {
-      if process.isAlive { _ = session.failed(error) }
+      if process.isAlive { session.fail(error) }
       close(process, because: error)
     }
   }

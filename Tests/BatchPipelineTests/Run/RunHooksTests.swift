@@ -11,7 +11,7 @@ import Testing
     var job = Job.test(in: directory)
     job.parameters = ["x": .init(.text)]
     job.hooks = .init([
-      .onStart: ["sleep", "1000"],
+      .onStart: ["sleep", "1000"], .onThrottle: ["sleep", "1000"],
       .onFinish: ["sh", "-c", "echo \"$BATCH_HOOK $BATCH_PARAM_x\" >&2"],
     ])
     let parameters = try ParameterValues(
@@ -42,7 +42,7 @@ import Testing
       ]
     )
     // Only one runs beside the run; the others of its kind are not even begun.
-    for _ in 0..<100 { hooks.begin(.onStart, summary) }
+    for _ in 0..<100 { hooks.hold(summary) }
     let patient = try RunHooks(job, parameters: parameters)
     await patient.run(.onFinish, summary)
     let messages = patient.takeMessages()

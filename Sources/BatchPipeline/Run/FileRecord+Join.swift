@@ -3,9 +3,24 @@ import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-extension BatchRun {
+extension FileRecord {
+  func join(
+    _ run: FoundRun<FileRun>,
+    retryingFailures: Bool
+  ) async throws(BatchError) -> RunEntry<FilePart> {
+    switch run.record {
+    case .checkpoint(let checkpoint):
+      return retryingFailures ? try await retry(checkpoint) : try await resume(checkpoint)
+    case .stored where retryingFailures: throw .noCheckpoint(ofJob: job)
+    case .stored(let stored):
+      try await restore(stored)
+      return .again
+    case .past: return .result(try result(of: run))
+    }
+  }
+
   /// The state from which an unfinished run, or a retry of failures, continues.
-  struct Reopened {
+  private struct Reopened {
     let plan: any RunPlan
     let lane: WriterLane?
     /// The done positions, from the ledger if the store keeps it; nil if the store does not know
@@ -14,15 +29,12 @@ extension BatchRun {
   }
 
   /// Resolves the work of a checkpoint against its store's current state.
-  func reopen(
-    _ checkpoint: Checkpoint,
-    _ findings: FileFindings
-  ) async throws(BatchError) -> Reopened {
+  private func reopen(_ checkpoint: Checkpoint) async throws(BatchError) -> Reopened {
     // Damage found half-way would fail a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
     let plan = try await work.plan(
       of: RunIdentity(checkpoint.metadata),
-      for: self,
+      stoppedBy: stop,
       in: findings.store
     )
     try await plan.refuse(unlessFor: checkpoint)
@@ -41,21 +53,12 @@ extension BatchRun {
       )
     }
     let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
-    try plan.start(
-      run: checkpoint.metadata.run,
-      atMost: workerCount,
-      hasRows: !isDone
-    )
+    try plan.start(run: checkpoint.metadata.run, atMost: workerCount, hasRows: !isDone)
     return Reopened(plan: plan, lane: lane, done: done)
   }
 
-  func resume(
-    _ checkpoint: Checkpoint,
-    _ findings: FileFindings,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
-    _ answer: Answer
-  ) async throws(BatchError) -> Ended {
-    var run = try await reopen(checkpoint, findings)
+  private func resume(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
+    var run = try await reopen(checkpoint)
     try checkpoint.takeUp()
     if let loss = checkpoint.lossOfOutput() {
       onEvent(.message("\(loss); an export only reads, so its output starts over"))
@@ -84,23 +87,11 @@ extension BatchRun {
     // So that a kill is not mistaken for the earlier stop. If it cannot be written, that will show.
     try? session.reopen()
     onEvent(.resumed(session.summary()))
-    let execution = RunExecution(
-      run: self,
-      plan: run.plan,
-      list: checkpoint.list,
-      lane: run.lane,
-      session: session,
-      onEvent: onEvent
-    )
-    return await end(execution, answer)
+    return part(run.plan, over: checkpoint.list, by: run.lane, session)
   }
 
   /// Restores a lost checkpoint from the list that the store has kept.
-  func restore(
-    _ run: StoredRun,
-    _ findings: FileFindings,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void
-  ) async throws(BatchError) {
+  private func restore(_ run: StoredRun) async throws(BatchError) {
     let path = job.checkpointPath
     let permissions = job.files.permissions
     _ = try await findings.store?.readList(ofRun: run.run) { next throws(BatchError) in
@@ -114,5 +105,47 @@ extension BatchRun {
       }
     }
     onEvent(.message("the checkpoint was lost, and was restored from the database"))
+  }
+
+  /// Reopens a run for what has failed in it.
+  private func retry(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
+    lock?.noteRetry(of: checkpoint.metadata.run)
+    let reopened = try await reopen(checkpoint)
+    guard let lane = reopened.lane, checkpoint.metadata.ledger == .store else {
+      throw BatchError(
+        .invalidJob,
+        "this job has no failed identifiers that can be retried",
+        at: checkpoint.path.string,
+        remedy:
+          "only changes of rows with checkpoint.ledger \"store\" do; batch ids --outcome failed"
+          + " --output FILE saves what an export has left out, for a job with source.identifiers"
+      )
+    }
+    guard let done = reopened.done else { throw checkpoint.missingLedger() }
+    let retried = try await lane.retryFailures()
+    let list = try checkpoint.list.slice(retried.positions.map { $0..<($0 + 1) }).packed
+    // A process may have been killed after the last chunk, before it recorded the end.
+    guard !retried.positions.isEmpty || !findings.isFinished(checkpoint) else {
+      if checkpoint.progress.awaitsAcknowledgement {
+        await lane.close()
+        return .end(
+          try await end(of: FoundRun(.checkpoint(checkpoint), .finished, runID: nil, at: nil))
+        )
+      }
+      onEvent(.message("nothing has failed; nothing to retry"))
+      return .result(
+        RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
+      )
+    }
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: done,
+      isResumed: true,
+      retrying: retried
+    )
+    try checkpoint.takeUp()
+    try session.reopen()
+    onEvent(.retryingFailures(session.summary()))
+    return part(reopened.plan, over: list, by: lane, session)
   }
 }

@@ -1,0 +1,152 @@
+package import BatchIdentifiers
+
+/// The life of a run, in this process: looks what there is, decides, begins or joins a run or
+/// concludes one, does its chunks, and tells of the end.
+///
+/// It knows neither where the run is recorded nor what is done with the rows.
+package struct RunDriver<Record: RunRecord> {
+  private let record: Record
+  private let cause: RunCause
+  private let stop: StopSwitch
+  private let onEvent: @Sendable (RunEvent) -> Void
+
+  /// Called with the summary, just before a finished run counts as acknowledged.
+  package typealias Answer = (RunSummary) throws(BatchError) -> Void
+
+  /// Makes a driver.
+  ///
+  /// - Parameters:
+  ///   - record: Where the runs are recorded.
+  ///   - cause: Why there is one.
+  ///   - stop: Stops it.
+  ///   - onEvent: Called with each event.
+  package init(
+    _ record: Record,
+    _ cause: RunCause,
+    stop: StopSwitch,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) {
+    self.record = record
+    self.cause = cause
+    self.stop = stop
+    self.onEvent = onEvent
+  }
+
+  /// Does what is asked for.
+  ///
+  /// - Returns: How it ended.
+  /// - Throws: What keeps it from anything; the records are then unchanged.
+  package func run(
+    _ request: RunRequest,
+    answer: Answer
+  ) async throws(BatchError) -> RunSummary {
+    let entry: RunEntry<Record.Part>
+    do throws(BatchError) {
+      entry = try await enter(request, answer)
+    } catch {
+      await record.close()
+      throw cause.phrase(error)
+    }
+    switch entry {
+    case .part(let part):
+      await RunExecution(part: part, cause: cause, stop: stop, onEvent: onEvent).perform()
+      return await conclude(await part.end(), answer)
+    case .end(let end): return await conclude(end, answer)
+    case .result(let summary):
+      let summary = tell(summary, answer)
+      await record.close()
+      return summary
+    case .again: preconditionFailure("an entry that is none")
+    }
+  }
+
+  /// Enters a run, and tries again while others lock what it needs, as often as a chunk is retried.
+  private func enter(
+    _ request: RunRequest,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunEntry<Record.Part> {
+    let backoff = Backoff(cause.policy.retry)
+    return try await backoff.repeating { () throws(BatchError) in
+      while true {
+        if let entry = try await enterOnce(request, answer) { return entry }
+      }
+    } wait: { delay, attempt, reason throws(BatchError) in
+      guard record.isTransient(reason) else { throw reason }
+      onEvent(
+        .message(
+          "\(reason.message); the run tries again to begin (\(attempt.grouped) of \(backoff.limit.grouped))"
+        )
+      )
+      try await record.wait(delay)
+    }
+  }
+
+  /// - Returns: Nil if there is something else by now.
+  private func enterOnce(
+    _ request: RunRequest,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunEntry<Record.Part>? {
+    let entry: RunEntry<Record.Part>
+    switch try RunDecision(try await record.find(request), request, job: cause.name) {
+    case .begin(let replaced): entry = try await record.begin(request, replacing: replaced)
+    case .join(let run):
+      entry = try await record.join(run, retryingFailures: request.retriesFailures)
+    case .conclude(let run): entry = .end(try await record.end(of: run))
+    case .concludeFirst(let run):
+      let last = await conclude(try await record.end(of: run), answer, thenContinuing: true)
+      if let problem = last.unacknowledged { throw run.isNotTold(problem) }
+      return nil
+    case .nothing(let run): entry = .result(try await record.result(of: run))
+    }
+    if case .again = entry { return nil }
+    return entry
+  }
+
+  /// Does the steps after the chunks. The next process repeats all of them, if this one is killed meanwhile.
+  private func conclude(
+    _ end: Record.Part.End,
+    _ answer: Answer,
+    thenContinuing continues: Bool = false
+  ) async -> RunSummary {
+    var summary = end.summary
+    if end.isToldHere {
+      do throws(BatchError) {
+        try end.report()
+      } catch {
+        onEvent(.message("\(error)"))
+      }
+      await end.notifier?.end(summary)
+    }
+    await end.notifier?.settle()
+    for message in end.notifier?.takeMessages() ?? [] { onEvent(.message(message)) }
+    if summary.state.isFinished {
+      do throws(BatchError) {
+        try await end.verify()
+      } catch {
+        summary.state = .failed
+        summary.failure = cause.phrase(error)
+      }
+    }
+    summary = tell(summary, answer)
+    let isTold = end.isToldHere && summary.state.isFinished && summary.unacknowledged == nil
+    await end.leave(isTold: isTold)
+    if !continues { await record.close() }
+    guard isTold else { return summary }
+    do throws(BatchError) {
+      try await end.acknowledge()
+    } catch {
+      summary.unacknowledged = error
+    }
+    return summary
+  }
+
+  private func tell(_ summary: RunSummary, _ answer: Answer) -> RunSummary {
+    var summary = summary
+    do throws(BatchError) {
+      try answer(summary)
+    } catch {
+      summary.unacknowledged = error
+    }
+    return summary
+  }
+}

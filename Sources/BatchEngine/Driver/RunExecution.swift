@@ -1,0 +1,108 @@
+import BatchIdentifiers
+
+/// Does the chunks of a process's part of a run, however that ends, and reports them.
+struct RunExecution<Part: RunPart> {
+  let part: Part
+  let cause: RunCause
+  let stop: StopSwitch
+  let onEvent: @Sendable (RunEvent) -> Void
+
+  func perform() async {
+    await part.notifier.begin(part.summary(), afterKill: part.followsKill)
+    do {
+      try await loop(part.makeProcessor())
+    } catch {
+      part.fail(cause.phrase(error))
+    }
+    tellMessages()
+  }
+
+  private func loop<Processor: ChunkProcessor>(
+    _ processor: Processor
+  ) async throws(BatchError) {
+    var policy = cause.policy
+    if let size = processor.chunkSize { policy.chunk = .init(size: size) }
+    var remaining: [Range<Int>] = []
+    var spans: (any SpanSource)?
+    switch part.positions {
+    case .all(let ranges): remaining = ranges
+    case .granted(let source): spans = source
+    }
+    let sizing = ChunkSizing(
+      policy,
+      preparedWithin: processor.patience,
+      startingAt: part.meanChunkSize,
+      bytes: part.chunkBytes
+    )
+    let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
+    // There is one lane, so it determines how long a run takes: it has priority.
+    let most = min(cause.workerCount + part.spareWorkers, processor.workerLimit ?? .max)
+    let workers = (1...max(1, spans == nil ? min(most, chunks) : most)).map {
+      processor.makeWorker("batch.worker.\($0)")
+    }
+    await part.attend()
+    var loop = RunLoop(
+      remaining: remaining,
+      sizing: sizing,
+      workers: workers,
+      processor: processor,
+      settings: .init(
+        policy: policy,
+        files: cause.files,
+        requests: part.requests,
+        deadline: policy.limits.runtime.map { part.start + $0 },
+        spans: spans,
+        workersCommit: part.workersCommit,
+        writer: part.writer,
+        addStoreConditions: part.addStoreConditions,
+        stopRequests: stop.listen()
+      )
+    )
+    let ending = await loop.run { event throws(BatchError) in try await observe(event) }
+    defer { tellMessages() }
+    // A handler that never returned keeps its context forever: nobody waits for that.
+    if !processor.hasLostWorkers {
+      for worker in workers { await worker.close() }
+    }
+    try await part.settle()
+    try await part.record(ending, loop.failure.map(cause.phrase), because: loop.stopReason)
+  }
+
+  private func observe(_ event: RunLogic.Event) async throws(BatchError) {
+    switch event {
+    case .committed(let chunk, let commit):
+      try await part.committed(chunk, commit)
+      tellMessages()
+      tellProgress(every: cause.progressInterval)
+    case .retrying(let retry): onEvent(.retrying(retry))
+    case .granted: break
+    case .lost(let span):
+      onEvent(
+        .message(
+          "another process has taken over positions \(span.lowerBound) to \(span.upperBound - 1),"
+            + " since this one sent no heartbeat"
+        )
+      )
+    case .held(let hold):
+      guard try part.hold(hold) else { break }
+      let summary = part.summary()
+      onEvent(.throttled(summary))
+      if !hold.isPace { part.notifier.hold(summary) }
+    case .released: try part.release()
+    case .message(let message): onEvent(.message(message))
+    case .looked:
+      if try part.pass() { tellProgress(every: .zero) }
+      // Progress shows that the run is alive, however long a chunk or a hold takes.
+      tellProgress(every: max(cause.progressInterval, .seconds(1)))
+    }
+  }
+
+  private func tellProgress(every interval: Duration) {
+    if part.shouldTell(every: interval) { onEvent(.progress(part.summary())) }
+  }
+
+  /// Reports what programs have written to standard error: those of a transform, and those to notify.
+  private func tellMessages() {
+    for message in part.takeMessages() + part.notifier.takeMessages() { onEvent(.message(message)) }
+  }
+}

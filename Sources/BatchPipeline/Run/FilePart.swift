@@ -1,0 +1,161 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+
+/// A process's part of a run that is recorded in a file: all of it that is left.
+final class FilePart: RunPart {
+  let job: Job
+  let plan: any RunPlan
+  /// The identifiers that chunks refer to, by position.
+  let list: PackedIdentifiers
+  /// The writer of the store; nil if nothing is written there.
+  let lane: WriterLane?
+  let session: RunSession
+  let stop: StopSwitch
+  let onEvent: @Sendable (RunEvent) -> Void
+
+  init(
+    _ job: Job,
+    _ plan: any RunPlan,
+    over list: PackedIdentifiers,
+    by lane: WriterLane?,
+    _ session: RunSession,
+    stop: StopSwitch,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) {
+    self.job = job
+    self.plan = plan
+    self.list = list
+    self.lane = lane
+    self.session = session
+    self.stop = stop
+    self.onEvent = onEvent
+  }
+
+  /// How to treat failing identifiers of the run.
+  var onFailure: FailurePolicy { session.failurePolicy(job.skip) }
+
+  var positions: RunPositions { .all(session.remaining) }
+  var meanChunkSize: Int? { session.meanChunkSize }
+  var spareWorkers: Int { plan.spareWorkers }
+  var start: ContinuousClock.Instant { session.start }
+  var followsKill: Bool { session.followsKill }
+  var requests: any RunRequests { ControlFile(of: job.files) }
+  var writer: (any ChunkWriter)? { lane }
+  var workersCommit: Bool { false }
+  var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? { nil }
+  var notifier: any RunNotifier { plan.hooks }
+
+  var chunkBytes: ChunkBytes {
+    ChunkBytes(
+      ofRows: session.remaining.reduce(0) { $0 + $1.count },
+      in: job.database.path
+    )
+  }
+
+  func summary() -> RunSummary { session.summary() }
+
+  func makeProcessor() async throws(BatchError) -> any ChunkProcessor {
+    let processor: any ChunkProcessor
+    (processor, session.ledger) = try await plan.processor(for: self)
+    return processor
+  }
+
+  func attend() async {}
+
+  func settle() async throws(BatchError) { try plan.stop() }
+
+  func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError) {
+    session.committed(chunk, commit)
+    if session.isDue(after: job.checkpoint.interval) { try await session.recordProgress() }
+  }
+
+  func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool { try session.hold(hold) }
+
+  func release() throws(BatchError) { try session.release() }
+
+  func pass() throws(BatchError) -> Bool {
+    let wait =
+      plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
+    let isNew = try session.wait(for: wait)
+    try session.pass(recordingEvery: job.checkpoint.interval)
+    return isNew
+  }
+
+  func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
+
+  func takeMessages() -> [String] { plan.takeMessages() }
+
+  func record(
+    _ ending: RunStateMachine.Ending,
+    _ failure: BatchError?,
+    because reason: String?
+  ) async throws(BatchError) {
+    switch ending {
+    case .completed where session.isComplete:
+      try await Backoff(job.retry).repeating { () throws(BatchError) in
+        try await session.complete()
+      }
+    case .completed: try await session.stop()
+    case .stopped: try await session.stop(because: reason)
+    case .failed: try await session.record(.failed, failure: failure)
+    }
+  }
+
+  func fail(_ error: BatchError) { session.fail(error) }
+
+  func end() async -> FileEnd {
+    let summary = session.summary()
+    if summary.state.isFinished {
+      for message in await plan.leftBehind() { onEvent(.message(message)) }
+    }
+    await plan.close()
+    return FileEnd(
+      summary: summary,
+      notifier: plan.hooks,
+      job: job,
+      checkpoint: session.checkpoint,
+      lane: lane
+    )
+  }
+}
+
+/// The end of a run that is recorded in a file and, if it writes, in its store.
+struct FileEnd: RunEnd {
+  let summary: RunSummary
+  let notifier: (any RunNotifier)?
+  let job: Job
+  /// The run's file; nil if only its store knows it.
+  let checkpoint: Checkpoint?
+  let lane: WriterLane?
+
+  var isToldHere: Bool { true }
+
+  func report() throws(BatchError) {
+    guard let report = job.report, let checkpoint else { return }
+    try RunReport(summary, of: job, checkpoint).write(
+      to: report,
+      permissions: job.files.permissions
+    )
+  }
+
+  func verify() async throws(BatchError) { try await lane?.verifyStore() }
+
+  func leave(isTold: Bool) async {
+    if isTold {
+      // The acknowledgement of the only record is the last write.
+      guard let checkpoint else { return }
+      // That of the file counts; the store's serves if the file is lost.
+      if checkpoint.metadata.ledger == .store { try? await lane?.acknowledge(summary.run) }
+    }
+    try? await lane?.release()
+    _ = try? await lane?.emptyLog()
+    await lane?.close()
+  }
+
+  func acknowledge() async throws(BatchError) {
+    if let checkpoint { return try checkpoint.acknowledge() }
+    try await lane?.acknowledge(summary.run)
+    await lane?.close()
+  }
+}

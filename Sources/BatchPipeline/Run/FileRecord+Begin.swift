@@ -1,0 +1,195 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+extension FileRecord {
+  func begin(
+    _ request: RunRequest,
+    replacing runs: [FoundRun<FileRun>]
+  ) async throws(BatchError) -> RunEntry<FilePart> {
+    let run = RunIdentity()
+    let plan = try await work.plan(of: run, stoppedBy: stop, in: findings.store)
+    var metadata = metadata(of: run, plan)
+    try plan.describeOutput(in: &metadata, after: findings.checkpoint)
+
+    // The selection may be refused or interrupted, so it comes before any write; a store without an
+    // identity gets the one that its identifiers carry.
+    let identity =
+      plan.ledger == .store && plan.identity.isDerived ? .made() : plan.identity
+    let start = ContinuousClock.now
+    let selection = try await plan.select(identity, readers: workerCount, stoppedBy: stop)
+    let selectionTime = start.duration(to: .now)
+    plan.describeWork(in: &metadata, selection)
+    try plan.start(run: run.run, atMost: workerCount, hasRows: selection.list.count > 0)
+
+    // From here on, files and tables are written, and errors are failures of the run.
+    var entry = LaneEntry()
+    let checkpoint: Checkpoint
+    do {
+      if findings.replacedFile != nil { try findings.checkpoint?.takeUp() }
+      try await enter(run, metadata, selection, identity, plan, &entry)
+      // Another run gave the database its identity at the same moment: it is permanent now.
+      if entry.isOutrun { return .again }
+      checkpoint = try makeFile(selection.list, metadata)
+    } catch {
+      // The store refused the run before it wrote anything, or was locked.
+      if error.code == .alreadyRunning || error.code == .unfinishedRun
+        || error.isTransient && !entry.isEntered
+      {
+        try? plan.stop()
+        await plan.close()
+        throw error
+      }
+      return .result(await failure(error, metadata, selection.list.count, entry.lane))
+    }
+    try checkpoint.takeUp()
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: DoneRanges(),
+      isResumed: false,
+      selectedIn: selectionTime
+    )
+    onEvent(.started(session.summary()))
+    return part(plan, over: checkpoint.list, by: entry.lane, session)
+  }
+
+  /// How far a run is entered in its store.
+  private struct LaneEntry {
+    var lane: WriterLane?
+    var isEntered = false
+    /// Whether another process was faster.
+    var isOutrun = false
+  }
+
+  private func metadata(of run: RunIdentity, _ plan: any RunPlan) -> RunMetadata {
+    var metadata = RunMetadata(
+      run: run.run,
+      job: job.name,
+      startedAt: run.startedAt,
+      fingerprint: "",
+      schema: [],
+      ledger: plan.ledger
+    )
+    metadata.startedMicroseconds = run.startedMicroseconds
+    if job.database.server == nil {
+      metadata.database = FileSystem.absolute(job.database.path).string
+    }
+    metadata.runID = options.runID
+    let past = findings.pastRuns
+    metadata.pastRuns = past.isEmpty ? nil : past
+    metadata.isEntered = plan.ledger == .store ? true : nil
+    metadata.invocation = job.invocation(commandLine: options.commandLine)
+    return metadata
+  }
+
+  /// Enters a run in its store, durably, if the store keeps its ledger.
+  private func enter(
+    _ run: RunIdentity,
+    _ metadata: RunMetadata,
+    _ selection: RunSelection,
+    _ identity: StoreIdentity,
+    _ plan: any RunPlan,
+    _ entry: inout LaneEntry
+  ) async throws(BatchError) {
+    entry.lane = try plan.makeLane()
+    guard let lane = entry.lane, plan.ledger == .store else { return }
+    guard try await lane.prepareStore(identity) == identity || selection.isGiven else {
+      entry.isOutrun = true
+      await lane.close()
+      try plan.stop()
+      await plan.close()
+      return
+    }
+    var description = RunDescription(
+      metadata,
+      total: selection.list.count,
+      at: job.checkpointPath
+    )
+    description.undo = try plan.undo(of: run)
+    description.oldestEnd = job.checkpoint.oldestEnd
+    description.settledRuns = findings.settledRuns
+    description.setsOthersAside = options.fresh
+    try await lane.begin(
+      description,
+      keeping: job.checkpoint.list == .store
+        ? (selection.list, try Checkpoint.encode(metadata)) : nil
+    )
+    entry.isEntered = true
+    // The checkpoint must not survive a power failure that the store's identity does not.
+    _ = try await Backoff(job.retry).repeating { () throws(BatchError) in
+      try await lane.makeDurable()
+    }
+  }
+
+  /// Makes the file of a run, in the place of another one's.
+  private func makeFile(
+    _ list: PackedIdentifiers,
+    _ metadata: RunMetadata
+  ) throws(BatchError) -> Checkpoint {
+    // Only once the new run is certain to begin: a refused run leaves the old one unchanged.
+    if let file = findings.replacedFile {
+      onEvent(.setAside(try Checkpoint.setAside(file).string))
+    } else if let finished = findings.checkpoint {
+      keep(finished)
+    }
+    guard job.keepsRecord else { return Checkpoint(unkept: list, metadata: metadata) }
+    return try Checkpoint(
+      creating: job.checkpointPath,
+      list: list,
+      metadata: metadata,
+      permissions: job.files.permissions
+    )
+  }
+
+  /// Tells of a run that has failed, or was stopped, while it began.
+  private func failure(
+    _ error: BatchError,
+    _ metadata: RunMetadata,
+    _ total: Int,
+    _ lane: WriterLane?
+  ) async -> RunSummary {
+    var summary = RunSummary(
+      metadata,
+      RunProgress(),
+      total: total,
+      path: job.checkpointPath.string
+    )
+    // A stop may end a wait for the database's lock.
+    summary.state = error.code == .interrupted ? .stopped : .failed
+    if summary.state == .failed { summary.failure = job.words(of: error) }
+    try? await lane?.release()
+    await job.tellRefusal(job.words(of: error), endingWith: ExitStatus(of: summary), onEvent)
+    return summary
+  }
+
+  /// Keeps the record of the previous run, whose place another one takes, and removes surplus
+  /// records.
+  private func keep(_ finished: Checkpoint) {
+    let history = RunHistory(of: job.files)
+    do throws(BatchError) {
+      if job.history != .runs(0) { try history.keep(finished) }
+    } catch {
+      onEvent(.message("the record of the previous run is not kept: \(error)"))
+    }
+    do throws(BatchError) {
+      try history.prune(to: job.history)
+    } catch {
+      onEvent(.message("records of earlier runs are still there: \(error)"))
+    }
+  }
+}
+
+extension RunDescription {
+  init(_ metadata: RunMetadata, total: Int, at path: FilePath) {
+    self.init(
+      identifier: metadata.run,
+      job: metadata.job,
+      total: total,
+      startedAt: metadata.startedAt,
+      checkpoint: FileSystem.absolute(path).string
+    )
+    runID = metadata.runID
+    undone = metadata.undone
+  }
+}

@@ -1,0 +1,135 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchStore
+import SystemPackage
+
+/// The record of a job's runs in a file beside its other files and, if they write, in the ledger of its store.
+///
+/// One process at a time has it, by the lock beside the file.
+final class FileRecord: RunRecord {
+  let job: Job
+  let work: any RunWork
+  let options: BatchRun.Options
+  let stop: StopSwitch
+  let onEvent: @Sendable (RunEvent) -> Void
+  /// The number of connections that read at once.
+  let workerCount: Int
+  let lock: RunLock?
+  private let databaseLock: RunLock?
+  private let obeying: Task<Void, Never>
+  /// What was found last.
+  private(set) var findings: FileFindings
+
+  /// Takes the lock.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another process has it.
+  init(
+    of run: BatchRun,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) {
+    job = run.job
+    work = run.work
+    options = run.options
+    stop = run.stopSwitch
+    workerCount = run.workerCount
+    self.onEvent = onEvent
+    findings = FileFindings(job: job.name)
+    if options.joinOnly {
+      throw BatchError(
+        .invalidJob,
+        "--join-only is for runs that processes share; this one is recorded in a file of one process",
+        remedy: "leave it out"
+      )
+    }
+    lock = job.keepsRecord ? try RunLock(of: job.files) : nil
+    // A store without a ledger cannot tell who is working on it.
+    databaseLock =
+      job.action.writes && job.keepsRecord && job.checkpoint.ledger == .file
+      ? try RunLock(besideStoreOf: job.files) : nil
+    ControlFile.remove(of: job.files)
+    obeying = stop.obeyCancellation(in: job.files)
+  }
+
+  func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<FileRun> {
+    guard job.keepsRecord else {
+      if request.retriesFailures { throw .noCheckpoint(ofJob: job) }
+      findings = FileFindings(job: job.name)
+      return FoundRuns()
+    }
+    findings = try await FileFindings(
+      of: job,
+      request,
+      interruptedRetry: request.retriesFailures ? nil : lock?.interruptedRetry
+    )
+    return findings.runs
+  }
+
+  func wait(_ time: Duration) async throws(BatchError) {
+    try await stop.wait(for: time, at: job.database.path.string)
+  }
+
+  func close() {
+    obeying.cancel()
+    ControlFile.remove(of: job.files)
+    lock?.removeFile()
+    databaseLock?.removeFile()
+  }
+
+  func result(of run: FoundRun<FileRun>) throws(BatchError) -> RunSummary {
+    switch run.record {
+    case .checkpoint(let checkpoint):
+      RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
+    case .stored(let stored): RunSummary(PastRun(finished: stored), of: job.files)
+    case .past(let past): RunSummary(past, of: job.files)
+    }
+  }
+
+  /// The end of a finished run.
+  ///
+  /// The work is compared with the run's, but not resolved against the database: the run is over,
+  /// and a hook may have changed the database.
+  func end(of run: FoundRun<FileRun>) async throws(BatchError) -> FileEnd {
+    var hooks: RunHooks?
+    var file: Checkpoint?
+    if case .checkpoint(let checkpoint) = run.record {
+      hooks = try work.hooks(after: checkpoint)
+      try checkpoint.takeUp()
+      file = checkpoint
+    }
+    let lane = findings.lane()
+    await findings.store?.close()
+    if let file {
+      onEvent(.message("the run was finished before; this concludes it"))
+      if let output = file.metadata.output.map({ FilePath($0) }),
+        FileSystem.status(of: output)?.identity != file.progress.outputIdentity
+      {
+        onEvent(.message("the output is missing or has changed: \(output)"))
+      }
+    }
+    return FileEnd(
+      summary: try result(of: run),
+      notifier: hooks,
+      job: job,
+      checkpoint: file,
+      lane: lane
+    )
+  }
+
+  func part(
+    _ plan: any RunPlan,
+    over list: PackedIdentifiers,
+    by lane: WriterLane?,
+    _ session: RunSession
+  ) -> RunEntry<FilePart> {
+    .part(FilePart(job, plan, over: list, by: lane, session, stop: stop, onEvent: onEvent))
+  }
+}
+
+extension FileFindings {
+  /// A lane of the store as it is; nil if there is no writable store.
+  fileprivate func lane() -> WriterLane? {
+    var configuration = WriterConfiguration()
+    configuration.usesWriteAheadLog = false
+    return try? store?.makeWriterLane(configuration)
+  }
+}
