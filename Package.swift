@@ -71,10 +71,11 @@ let package = Package(
       name: "CPostgres",
       providers: [.apt(["libpq-dev"]), .brew(["libpq"])]
     ),
+    .target(name: "BatchPlatform", swiftSettings: settings),
     .target(
       name: "BatchIdentifiers",
       dependencies: [
-        "CLZ4",
+        "BatchPlatform", "CLZ4",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       // Lifetimes: types of our own hold spans, and functions return parts of them, which take
@@ -85,7 +86,7 @@ let package = Package(
     .target(
       name: "BatchEngine",
       dependencies: [
-        "BatchIdentifiers",
+        "BatchIdentifiers", "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -93,7 +94,7 @@ let package = Package(
     .target(
       name: "BatchStore",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers", "CSQLite",
+        "BatchEngine", "BatchIdentifiers", "BatchPlatform", "CSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -101,7 +102,7 @@ let package = Package(
     .target(
       name: "BatchPostgres",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers",
+        "BatchEngine", "BatchIdentifiers", "BatchPlatform",
         .target(name: "CPostgres", condition: withPostgreSQL),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -109,7 +110,7 @@ let package = Package(
     .target(
       name: "BatchModels",
       dependencies: [
-        "BatchStore", "BatchEngine", "BatchIdentifiers",
+        "BatchStore", "BatchEngine", "BatchIdentifiers", "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -138,6 +139,7 @@ let package = Package(
       dependencies: [
         "BatchEngine",
         "BatchModels",
+        "BatchPlatform",
         "BatchStore",
         "BatchIdentifiers",
         .target(name: "BatchPostgres", condition: withPostgreSQL),
@@ -153,6 +155,7 @@ let package = Package(
         "BatchStore",
         "BatchEngine",
         "BatchIdentifiers",
+        "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],

@@ -2,16 +2,9 @@ import ArgumentParser
 import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The name of the program; an executable with its own handlers has its own name.
 private let toolName = FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch"

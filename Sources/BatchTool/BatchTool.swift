@@ -1,21 +1,8 @@
 import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 public import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The whole command line of `batch`, for an executable with its own handlers.
 ///

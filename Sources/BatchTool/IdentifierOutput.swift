@@ -1,15 +1,8 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What to do with the identifiers that a command finds.
 struct IdentifierOutput: ParsableArguments {

@@ -1,15 +1,8 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The arguments of every command about a job.
 struct JobArguments: ParsableArguments {

@@ -1,14 +1,9 @@
 import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A job that `batch new` writes.
 struct JobDraft {

@@ -1,15 +1,8 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Asks on a terminal for what the command line leaves out, writes the job and shows its plan.
 final class JobQuestions {

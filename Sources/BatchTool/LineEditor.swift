@@ -1,21 +1,8 @@
 import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import Dispatch
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Asks for lines on a terminal, and shows below a line what it means while it is typed.
 ///

@@ -1,16 +1,9 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 struct RehearseCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

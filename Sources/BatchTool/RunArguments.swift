@@ -2,14 +2,7 @@ import ArgumentParser
 import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// The arguments, beside the job, of every command that runs one.
 struct RunArguments: ParsableArguments {

@@ -1,10 +1,5 @@
 import ArgumentParser
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// The identifier of the work, for `batch run`, `status` and `plan`.
 struct RunIDArgument: ParsableArguments {

@@ -1,14 +1,7 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import Dispatch
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Turns SIGINT and SIGTERM into a request to stop, and a second one into the end of the process.
 ///

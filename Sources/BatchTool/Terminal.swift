@@ -1,21 +1,8 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
+import BatchPlatform
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The program's output: messages on standard error, results on standard output.
 enum Terminal {

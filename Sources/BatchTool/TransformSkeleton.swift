@@ -1,12 +1,7 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The first version of a transform's program, which `batch new transform` writes.
 ///

@@ -6,17 +6,21 @@ import Testing
 @Suite struct RoomsTests {
   /// The modules of this project that each of them may import.
   private static let imports: [String: Set<String>] = [
-    "BatchIdentifiers": ["CLZ4"],
-    "BatchEngine": ["BatchIdentifiers"],
-    "BatchStore": ["BatchIdentifiers", "BatchEngine", "CSQLite"],
-    "BatchPostgres": ["BatchIdentifiers", "BatchEngine", "CPostgres"],
-    "BatchModels": ["BatchIdentifiers", "BatchEngine", "BatchStore"],
+    "BatchPlatform": [],
+    "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
+    "BatchEngine": ["BatchPlatform", "BatchIdentifiers"],
+    "BatchStore": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CSQLite"],
+    "BatchPostgres": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CPostgres"],
+    "BatchModels": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore"],
     "BatchMacroExpansions": [],
     "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
     "BatchPipeline": [
-      "BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPostgres", "BatchModels", "CSpawn",
+      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPostgres",
+      "BatchModels", "CSpawn",
     ],
-    "BatchTool": ["BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPipeline"],
+    "BatchTool": [
+      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPipeline",
+    ],
     "BatchCommand": ["BatchTool"],
   ]
 

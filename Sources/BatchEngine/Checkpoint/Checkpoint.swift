@@ -1,11 +1,6 @@
 package import BatchIdentifiers
+import BatchPlatform
 package import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The file of a run: the identifiers it selected, what identifies it, and its progress.
 ///

@@ -1,11 +1,6 @@
 package import BatchIdentifiers
+import BatchPlatform
 package import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A checkpoint record that adds failed identifiers.
 package struct FailureRecord: Codable {

@@ -1,10 +1,5 @@
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-package import FoundationEssentials
-#else
-package import Foundation
-#endif
+package import BatchPlatform
 
 /// The passed-over identifiers that a progress record adds: those of the chunks that it is the
 /// first to list as done.

@@ -1,19 +1,6 @@
 package import BatchIdentifiers
+package import BatchPlatform
 package import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
-#if canImport(FoundationEssentials)
-package import FoundationEssentials
-#else
-package import Foundation
-#endif
 
 /// The records of a job's earlier runs: their checkpoints, in a folder beside that of the last run.
 ///

@@ -1,11 +1,6 @@
 package import BatchIdentifiers
+import BatchPlatform
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How many identifiers were done when, from a checkpoint's records.
 package struct RunPace: Sendable, Encodable {

@@ -1,10 +1,5 @@
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// The only writer of an export's file, on its own thread.
 package actor ExportWriter {

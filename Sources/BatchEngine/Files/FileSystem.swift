@@ -1,13 +1,6 @@
 package import BatchIdentifiers
+import BatchPlatform
 package import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// File system calls that swift-system lacks.
 package enum FileSystem {

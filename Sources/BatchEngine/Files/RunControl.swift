@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension BatchError.Code {
   /// There is no live run to steer.

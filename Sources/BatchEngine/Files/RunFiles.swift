@@ -1,13 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 package import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The files of a run, their permissions, and the users it trusts.
 package struct RunFiles: Hashable, Sendable {

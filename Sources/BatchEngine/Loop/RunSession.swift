@@ -1,11 +1,6 @@
 package import BatchIdentifiers
+import BatchPlatform
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// One process's part of a run: what it has seen committed, and what it reports.
 package final class RunSession {

@@ -1,12 +1,5 @@
+import BatchPlatform
 package import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Checks the conditions that a throttle needs, and no others.
 package struct ThrottleProbe {

@@ -1,10 +1,5 @@
+import BatchPlatform
 public import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How a run works: everything but which rows it changes, and to what.
 ///

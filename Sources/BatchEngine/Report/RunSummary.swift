@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The state of a run, in the form of `status --json`.
 public struct RunSummary: Sendable, Encodable {

@@ -1,13 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import Dispatch
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Dedicated threads for blocking code.
 ///

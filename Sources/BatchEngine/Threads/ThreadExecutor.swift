@@ -1,12 +1,5 @@
 package import BatchIdentifiers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// A serial executor with its own thread, so that an actor's blocking calls never occupy one of the
 /// cooperative pool's.

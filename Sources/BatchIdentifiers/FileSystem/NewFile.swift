@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
+import BatchPlatform
 package import SystemPackage
 
 /// A file written under a temporary name, so that it appears completely or not at all.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
+import BatchPlatform
 internal import SystemPackage
 
 /// A file without a name: nothing is left of it when the process ends, however it does.

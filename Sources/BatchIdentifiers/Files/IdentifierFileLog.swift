@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
+import BatchPlatform
 public import SystemPackage
 
 /// Appends records to the log of an ``IdentifierFile``.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#else
-internal import Darwin
-#endif
+import BatchPlatform
 
 /// A key of one or more components as bytes that sort like the components.
 ///

@@ -1,10 +1,5 @@
 public import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+public import BatchPlatform
 
 /// Deletes all rows that satisfy a predicate, or some identifiers, without objects: Core Data's
 /// `NSBatchDeleteRequest`.

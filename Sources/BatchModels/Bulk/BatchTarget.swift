@@ -1,11 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The rows that a batch request selects.
 enum BatchTarget<Model: PersistentModel> {

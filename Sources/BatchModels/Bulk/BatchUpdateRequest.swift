@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+public import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// Changes all rows that satisfy a predicate, or those of some identifiers, without objects: Core
 /// Data's `NSBatchUpdateRequest`.

@@ -1,11 +1,6 @@
 import BatchIdentifiers
+public import BatchPlatform
 public import SystemPackage
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// The location of a container's database and how to open it.
 ///

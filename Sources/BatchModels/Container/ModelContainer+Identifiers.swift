@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+public import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 extension ModelContainer {
   /// The identifier of a URI, if it names an entity of a store of this container.

@@ -1,11 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension Store {
   /// Opens the database of a configuration, creates its tables if it has none, and gives a writable

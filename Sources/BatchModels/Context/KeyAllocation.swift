@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How new objects get their rows' keys.
 ///

@@ -1,10 +1,5 @@
+import BatchPlatform
 import Dispatch
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension ModelContext {
   /// Traps if the context belongs to a queue, this code is not on it, and `BATCH_CONCURRENCY_DEBUG`

@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension ModelContext {
   /// A store's history, oldest transaction first.

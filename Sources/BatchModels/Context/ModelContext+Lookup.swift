@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+public import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 extension ModelContext {
   /// The object of an identifier if it is in the context; never reads.

@@ -1,10 +1,5 @@
 public import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+public import BatchPlatform
 
 extension ModelContext {
   /// Whether this context merges what other contexts of the container save.

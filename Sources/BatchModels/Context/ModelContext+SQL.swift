@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+public import BatchPlatform
 public import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// A statement that a save runs.
 struct UnsavedStatement: Sendable {

@@ -1,11 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How rows of one save exchange unique values: SQLite checks a unique index after each row, so the
 /// first of two rows that swap their values is a duplicate of the second.

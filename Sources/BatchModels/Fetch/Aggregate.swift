@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+public import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// A column of an ``AggregateQuery``: what to group rows by, or what to compute for a group.
 ///

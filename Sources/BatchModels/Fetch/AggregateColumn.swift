@@ -1,11 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A column of an object's table and the meaning of its values.
 struct AttributeColumn<Value> {

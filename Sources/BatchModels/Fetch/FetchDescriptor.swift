@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+public import BatchPlatform
 
 /// Which objects of a class to fetch, and in which order: SwiftData's `FetchDescriptor`.
 ///

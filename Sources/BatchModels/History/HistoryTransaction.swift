@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+public import BatchPlatform
 public import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// The changes of one save, or of one chunk of a batch request, in a store.
 ///

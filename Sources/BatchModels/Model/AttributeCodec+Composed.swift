@@ -1,10 +1,5 @@
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValue: AttributeValue {
   /// The raw value; one without a case does not fit.

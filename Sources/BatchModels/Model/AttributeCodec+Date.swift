@@ -1,10 +1,5 @@
+public import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 extension AttributeCodec where Value == Date {
   /// A TEXT such as `2026-11-21T15:05:00Z`; read with or without fractional seconds and with any

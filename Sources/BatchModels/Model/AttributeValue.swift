@@ -1,10 +1,5 @@
+public import BatchPlatform
 public import BatchStore
-
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
 
 /// A type with one obvious form in the database.
 ///

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+public import BatchPlatform
 
 /// The compiler's message if a property's type does not determine how its values are stored.
 extension ModelProperty {

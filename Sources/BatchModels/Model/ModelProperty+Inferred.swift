@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
+public import BatchPlatform
 
 // For the expansion of `@Model`: the macro sees how a property is declared, but not its type. So
 // these functions have one name, and the compiler chooses by type.

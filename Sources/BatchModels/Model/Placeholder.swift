@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// The value of a property if none can be read, created from its type alone.
 enum Placeholder {

@@ -1,10 +1,5 @@
 import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 extension PredicateExpressions.Arithmetic: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output> {

@@ -1,11 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension PredicateExpressions.TypeCheck: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {

@@ -1,11 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 private typealias Known = PredicateExpressions.Value
 

@@ -1,5 +1,6 @@
+public import BatchPlatform
+
 #if canImport(FoundationEssentials)
-public import FoundationEssentials
 
 // Foundation has these expressions on Apple's platforms only, where they depend on the process's
 // language; there they are refused.

@@ -1,10 +1,5 @@
-#if canImport(FoundationEssentials)
-public import FoundationEssentials
-#else
-public import Foundation
-#endif
-
 import BatchIdentifiers
+public import BatchPlatform
 import BatchStore
 
 extension Predicate {

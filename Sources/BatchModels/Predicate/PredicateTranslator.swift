@@ -1,11 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// Translates the expressions of predicates to SQL with their meaning in Swift.
 ///

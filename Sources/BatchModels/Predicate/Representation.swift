@@ -1,10 +1,5 @@
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How far SQLite's own comparison of two values can be used.
 enum SQLOrder {

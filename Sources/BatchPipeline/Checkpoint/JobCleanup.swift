@@ -1,13 +1,8 @@
 import BatchEngine
 public import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// What a job's past runs left behind and nobody needs any more.
 ///

@@ -1,14 +1,7 @@
 import BatchIdentifiers
+import BatchPlatform
 import Dispatch
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The running programs of a command transform: as many as are needed at once, up to a limit.
 package final class ChildPool: Sendable {

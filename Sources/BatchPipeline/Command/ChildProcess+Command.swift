@@ -1,13 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension ChildProcess.Command {
   /// A job's program and its arguments, the first of which names it.

@@ -1,14 +1,7 @@
 import BatchIdentifiers
+import BatchPlatform
 import CSpawn
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension ChildProcess {
   /// The two ends of a pipe; nil if there is none.

@@ -1,15 +1,8 @@
 import BatchEngine
 public import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A program that runs beside this process and answers each line on its standard input with one on
 /// its standard output.

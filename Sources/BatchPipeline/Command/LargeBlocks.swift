@@ -1,8 +1,5 @@
+import BatchPlatform
 import CSpawn
-
-#if canImport(Glibc)
-import Glibc
-#endif
 
 /// Makes blocks of some megabytes return to the system as soon as they are freed, for the life of
 /// the process.

@@ -1,12 +1,5 @@
 import BatchIdentifiers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// The programs that run beside this process, each the leader of its own process group, so that
 /// they end with it if it ends at once.

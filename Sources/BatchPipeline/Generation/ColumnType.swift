@@ -1,11 +1,6 @@
 import BatchModels
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The type of a column's property.
 enum ColumnType: Equatable {

@@ -1,12 +1,7 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How long a run may take, in seconds.
 struct TimeEstimate {

@@ -1,12 +1,7 @@
 import BatchEngine
 public import BatchIdentifiers
+import BatchPlatform
 public import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// What a run of a job would do, in the form of `plan --json`.
 public struct PlanReport: Sendable, Encodable {

@@ -1,14 +1,9 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchPostgres
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The folder of an export that hosts share: the parts, and the manifest that names them.
 ///

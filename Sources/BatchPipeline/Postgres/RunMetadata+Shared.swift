@@ -1,13 +1,8 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchPostgres
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 extension RunMetadata {
   /// The metadata in the row of a shared run.

@@ -1,12 +1,7 @@
 #if PostgreSQL
 import BatchEngine
+import BatchPlatform
 import BatchPostgres
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The operator's requests of a shared run, as the answers to a process's heartbeats bring them.
 struct SharedRequests: RunRequests {

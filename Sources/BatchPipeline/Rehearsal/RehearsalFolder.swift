@@ -1,21 +1,8 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The private folder of a rehearsal: the clone, the checkpoint, an export.
 struct RehearsalFolder: Sendable {

@@ -1,13 +1,8 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The state of a database file, as `batch doctor` shows it.
 ///

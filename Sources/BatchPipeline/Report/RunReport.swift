@@ -1,13 +1,8 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// How a run ended: the summary, the job, and the failed identifiers.
 struct RunReport: Encodable {

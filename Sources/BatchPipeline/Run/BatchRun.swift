@@ -1,13 +1,8 @@
 public import BatchEngine
 public import BatchIdentifiers
+import BatchPlatform
 public import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A run of a job: a new one, or the rest of one that was stopped or killed.
 ///

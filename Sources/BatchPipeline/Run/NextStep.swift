@@ -1,12 +1,7 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 public import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// What `batch run` would do now, given what is on disk.
 public struct NextStep: Sendable, Encodable {

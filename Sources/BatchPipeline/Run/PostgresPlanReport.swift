@@ -1,14 +1,9 @@
 #if PostgreSQL
 import BatchEngine
 package import BatchIdentifiers
+import BatchPlatform
 import BatchPostgres
 package import BatchStore
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// What a job on PostgreSQL would do, as `batch plan` shows it.
 package struct PostgresPlanReport: Sendable, Encodable {

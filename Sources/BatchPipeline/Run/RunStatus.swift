@@ -1,13 +1,8 @@
 public import BatchEngine
 public import BatchIdentifiers
+import BatchPlatform
 public import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The state of a job's last run, in whatever process.
 public struct RunStatus: Sendable {

@@ -1,13 +1,8 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchStore
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The purpose of a run, new or resumed: a job, or the work of a closure.
 protocol RunWork: Sendable {

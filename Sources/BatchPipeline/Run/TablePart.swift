@@ -1,14 +1,9 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import BatchPostgres
 import SystemPackage
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// A process's part of a run that is recorded in tables: the spans that it is granted, until nothing is left or a
 /// stop is requested.

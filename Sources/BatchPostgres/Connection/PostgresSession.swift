@@ -1,15 +1,8 @@
 #if PostgreSQL
 import BatchEngine
 package import BatchIdentifiers
+import BatchPlatform
 import CPostgres
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A session with a server, confined to the executor that opened it.
 ///

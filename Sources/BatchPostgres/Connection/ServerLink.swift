@@ -1,16 +1,9 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import CPostgres
 import Dispatch
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The connection of a session, as other threads may use it: to end what the session waits for.
 @safe

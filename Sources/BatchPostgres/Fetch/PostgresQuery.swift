@@ -1,11 +1,6 @@
 #if PostgreSQL
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// Which identifiers to fetch, and in which order: builds the SQL that selects the keys of rows.
 package struct PostgresQuery: Sendable {

@@ -1,12 +1,7 @@
 #if PostgreSQL
 import BatchEngine
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// What a run depends on of the schema, as it was when the run began: every table and view that its statements read or
 /// write.

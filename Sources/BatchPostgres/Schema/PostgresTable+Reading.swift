@@ -1,11 +1,6 @@
 #if PostgreSQL
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 extension PostgresTable {
   /// Reads a table's description from the catalog, inside the caller's transaction.

@@ -1,11 +1,6 @@
 import BatchEngine
 public import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 extension BatchError.Code {
   /// A file is not a copy of the database that it is compared with.

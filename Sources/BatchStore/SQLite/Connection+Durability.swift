@@ -1,13 +1,6 @@
 public import BatchIdentifiers
+import BatchPlatform
 import CSQLite
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension BatchError.Code {
   /// The database is not as a run left it, or its file was replaced.

@@ -1,10 +1,5 @@
+import BatchPlatform
 import CSQLite
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 
 /// The functions that statements on a Core Data store call: one that makes a UUID's bytes, and Core
 /// Data's own, which the triggers of derived attributes call.

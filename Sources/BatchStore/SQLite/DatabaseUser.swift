@@ -1,18 +1,5 @@
 import BatchEngine
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// Another process that has a database open.
 package struct DatabaseUser: Sendable, Encodable {

@@ -1,14 +1,7 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchPlatform
 import CSQLite
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A connection's waits for other connections' locks, each until a time limit or a stop of the run.
 ///

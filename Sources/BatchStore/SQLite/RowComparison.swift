@@ -1,13 +1,6 @@
 import BatchIdentifiers
+import BatchPlatform
 import CSQLite
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The SQL functions that compare rows of two databases, on one connection.
 ///

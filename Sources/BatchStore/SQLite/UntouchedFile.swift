@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// A database that is read without changing any file, not even the index of its log.
 ///

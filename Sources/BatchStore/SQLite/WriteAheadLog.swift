@@ -1,14 +1,7 @@
 import BatchEngine
 package import BatchIdentifiers
+import BatchPlatform
 import CSQLite
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The state of a connection's write-ahead log, and its checkpoints, which happen on request.
 ///

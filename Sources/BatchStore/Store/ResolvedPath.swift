@@ -1,12 +1,5 @@
 package import BatchIdentifiers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// The absolute path of an existing regular file, with symbolic links resolved, so that a database
 /// has one path.

@@ -1,10 +1,5 @@
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// The identity of a store: the UUID in the identifiers of its rows.
 ///

@@ -1,19 +1,6 @@
 import BatchEngine
 import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BatchPlatform
 
 /// The owner of a run: one lane of one process.
 ///

@@ -1,14 +1,7 @@
 package import BatchEngine
 package import BatchIdentifiers
+import BatchPlatform
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The settings of a lane.
 package struct WriterConfiguration: Sendable {
