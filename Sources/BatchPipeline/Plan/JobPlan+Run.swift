@@ -39,8 +39,8 @@ extension Job {
     configuration.enforcesForeignKeys = database.foreignKeys
     configuration.runsTriggers = runsTriggers
     configuration.synchronous = database.synchronous
-    configuration.courtesyTarget = chunk.target
-    configuration.limitCheckpoints(to: throttle.maximumWAL)
+    configuration.courtesyTarget = policy.chunk.target
+    configuration.limitCheckpoints(to: policy.throttle.maximumWAL)
     return try store.makeWriterLane(configuration)
   }
 }

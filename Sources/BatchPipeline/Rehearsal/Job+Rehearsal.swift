@@ -12,7 +12,7 @@ extension Job {
     // No app has opened the clone, or will.
     job.database.coreData = .overwrite
     job.checkpoint.path = folder.path.appending("\(name).batch")
-    job.throttle = Throttle(maximumWAL: throttle.maximumWAL)
+    job.throttle = Throttle(maximumWAL: policy.throttle.maximumWAL)
     job.limits = Limits()
     job.hooks = Hooks()
     job.report = nil

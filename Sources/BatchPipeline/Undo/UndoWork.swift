@@ -42,7 +42,7 @@ extension Job {
     var job = self
     // No job file can have such a name.
     job.name = StoredUndo.jobName(undoing: name)
-    if case .update = action, chunk == Chunk() {
+    if case .update = action, policy.chunk == Chunk() {
       // Rows are restored as computed values, whose chunks have more overhead than those of an
       // expression: at this size an undo takes as long as the update.
       job.chunk.size *= 4

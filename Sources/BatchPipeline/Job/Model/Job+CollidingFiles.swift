@@ -24,7 +24,7 @@ extension Job {
     let others: [(JobPath, String, FilePath?)] = [
       (.identifiers, "the file of identifiers", source.identifiers),
       (.checkpoint, "the checkpoint", checkpointPath),
-      (JobPath("throttle", "flagFile"), "the flag file", throttle.flagFile),
+      (JobPath("throttle", "flagFile"), "the flag file", policy.throttle.flagFile),
       (.report, "the report", report?.path),
     ]
     for (path, name, file) in others {

@@ -167,7 +167,7 @@ extension Job {
           "only processes that share a run on PostgreSQL have leases"
         ),
         (
-          JobPath("throttle", "vacuum"), throttle.yieldsToVacuum,
+          JobPath("throttle", "vacuum"), policy.throttle.yieldsToVacuum,
           "only a run on PostgreSQL can wait for a vacuum"
         ),
       ]
@@ -257,15 +257,15 @@ extension Job {
         "Core Data has no stores in PostgreSQL"
       ),
       (
-        JobPath("throttle", "maximumWAL"), throttle.maximumWAL != Throttle().maximumWAL,
+        JobPath("throttle", "maximumWAL"), policy.throttle.maximumWAL != Throttle().maximumWAL,
         "it bounds the log of an SQLite file"
       ),
       (
-        JobPath("throttle", "minimumFreeDisk"), throttle.minimumFreeDisk != nil,
+        JobPath("throttle", "minimumFreeDisk"), policy.throttle.minimumFreeDisk != nil,
         "the disk is the server's"
       ),
       (
-        JobPath("checkpoint", "list"), checkpoint.list != .file,
+        JobPath("checkpoint", "list"), policy.checkpoint.list != .file,
         "the list of a run on PostgreSQL is always in the database"
       ),
     ]
@@ -279,15 +279,15 @@ extension Job {
   private func recordOptions() -> [(path: JobPath, isSet: Bool, reason: String)] {
     [
       (
-        JobPath("checkpoint", "path"), checkpoint.path != nil,
+        JobPath("checkpoint", "path"), policy.checkpoint.path != nil,
         "a run on PostgreSQL keeps all in the database, where every host finds it"
       ),
       (
-        JobPath("checkpoint", "interval"), checkpoint.interval != Checkpoint().interval,
+        JobPath("checkpoint", "interval"), policy.checkpoint.interval != Checkpoint().interval,
         "a run on PostgreSQL has no checkpoint file to update"
       ),
       (
-        JobPath("history"), history != .standard,
+        JobPath("history"), policy.history != .standard,
         "runs on PostgreSQL stay in _batch_run until batch cleanup"
       ),
     ]
@@ -311,7 +311,7 @@ extension Job {
       refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
-    if checkpoint.ledger != .store { refuse(JobPath("checkpoint", "ledger"), "a ledger in a file") }
+    if policy.checkpoint.ledger != .store { refuse(JobPath("checkpoint", "ledger"), "a ledger in a file") }
     if undo != nil { refuse(JobPath("undo"), "undo") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems

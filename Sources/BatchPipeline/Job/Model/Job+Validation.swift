@@ -137,7 +137,7 @@ extension Job {
           remedy: "name checkpoint.path, or remove undo"
         )
       )
-    } else if checkpoint.ledger == .file {
+    } else if policy.checkpoint.ledger == .file {
       problems.append(
         .init(
           "undo",
@@ -293,7 +293,7 @@ extension Job {
 
   private func tuningProblems() -> [JobProblem] {
     var problems = policy.problems().map { JobProblem($0) }
-    if skip.limit > 0, action.writes, checkpoint.ledger == .file {
+    if policy.skip.limit > 0, action.writes, policy.checkpoint.ledger == .file {
       problems.append(
         .init(
           "skip",
@@ -302,7 +302,7 @@ extension Job {
         )
       )
     }
-    if skip.limit > 0, !keepsRecord {
+    if policy.skip.limit > 0, !keepsRecord {
       problems.append(
         .init(
           "skip",
@@ -311,7 +311,7 @@ extension Job {
         )
       )
     }
-    if checkpoint.list == .store, !action.writes || checkpoint.ledger == .file {
+    if policy.checkpoint.list == .store, !action.writes || policy.checkpoint.ledger == .file {
       problems.append(
         .init(
           JobPath("checkpoint", "list"),

@@ -15,6 +15,7 @@ public import SystemPackage
 ///
 /// A job read from a file has been validated, and its relative paths start at the file's folder.
 /// Paths of a job created in code are used as they are.
+@dynamicMemberLookup
 public struct Job: Sendable {
   /// The version of the job file that this library reads.
   public static let currentVersion = 1
@@ -33,22 +34,8 @@ public struct Job: Sendable {
   public var source: Source
   /// What to do with the rows.
   public var action: Action
-  /// How many rows to process at a time.
-  public var chunk: Chunk
-  /// The number of background contexts; nil for the number of cores.
-  public var workers: Int?
-  /// How often a chunk is retried after a transient failure.
-  public var retry: Retry
-  /// How many identifiers may fail before the run stops.
-  public var skip: Skip
-  /// What holds the run back.
-  public var throttle: Throttle
-  /// Where and how often to record progress.
-  public var checkpoint: Checkpoint
-  /// When to stop a run that can be resumed later.
-  public var limits: Limits
-  /// How many records of earlier runs to keep.
-  public var history: History
+  /// How the job works: the size of chunks, the number of workers, what holds it back.
+  public var policy: RunPolicy
   /// How long to keep what a run changes, so that it can be undone; nil not to keep it.
   public var undo: Undo?
   /// Programs to notify about a run.
@@ -90,14 +77,16 @@ public struct Job: Sendable {
     self.parameters = parameters
     self.source = source
     self.action = action
-    self.chunk = chunk ?? database.standardChunk
-    self.workers = workers
-    self.retry = retry
-    self.skip = skip
-    self.throttle = throttle
-    self.checkpoint = checkpoint
-    self.limits = limits
-    self.history = history
+    policy = RunPolicy(
+      chunk: chunk ?? database.standardChunk,
+      workers: workers,
+      retry: retry,
+      skip: skip,
+      throttle: throttle,
+      checkpoint: checkpoint,
+      limits: limits,
+      history: history
+    )
     self.undo = undo
     self.hooks = hooks
     self.report = report
@@ -119,43 +108,23 @@ public struct Job: Sendable {
   /// How many records of earlier runs to keep.
   public typealias History = RunPolicy.History
 
-  /// How the job works.
-  public var policy: RunPolicy {
-    get {
-      RunPolicy(
-        chunk: chunk,
-        workers: workers,
-        retry: retry,
-        skip: skip,
-        throttle: throttle,
-        checkpoint: checkpoint,
-        limits: limits,
-        history: history
-      )
-    }
-    set {
-      chunk = newValue.chunk
-      workers = newValue.workers
-      retry = newValue.retry
-      skip = newValue.skip
-      throttle = newValue.throttle
-      checkpoint = newValue.checkpoint
-      limits = newValue.limits
-      history = newValue.history
-    }
+  /// A part of the job's ``policy``: `job.chunk`, `job.retry`.
+  public subscript<Value>(dynamicMember part: WritableKeyPath<RunPolicy, Value>) -> Value {
+    get { policy[keyPath: part] }
+    set { policy[keyPath: part] = newValue }
   }
 
   /// Whether its runs leave a record from which they can resume.
   ///
   /// The runs of a job file always do; a run by objects only if its policy names a checkpoint.
-  var keepsRecord: Bool { action != .contexts || checkpoint.path != nil }
+  var keepsRecord: Bool { action != .contexts || policy.checkpoint.path != nil }
 
   /// The path of the checkpoint: the one that the job names, or the job's name with `.batch`.
   ///
   /// A job read from a file always names one: by default the file's name with the extension
   /// `.batch`, in the same folder.
   public var checkpointPath: FilePath {
-    checkpoint.path ?? baseDirectory.appending("\(name).batch")
+    policy.checkpoint.path ?? baseDirectory.appending("\(name).batch")
   }
 
   /// The place of a value for an error: `job.json:9:14: action.set.price`.
