@@ -26,6 +26,8 @@ package struct TransactionOptions: Sendable {
   /// With it, expressions of the job, triggers and views may run: the transaction has the session's other settings, too.
   /// Without it, it has ``ValueSettings``.
   package var searchPath: SearchPath?
+  /// The snapshot of another transaction, as the server names it, that this one sees; nil for one of its own.
+  var snapshot: String?
   /// Whether the server reports the parse tree of each statement.
   var printsParseTrees = false
 
@@ -63,7 +65,10 @@ package struct TransactionOptions: Sendable {
   }
 
   /// The script that begins it.
-  var script: String { "\(beginning); \(setting)" }
+  var script: String {
+    // The server takes a snapshot before any query, and the settings are one.
+    "\(beginning); \(snapshot.map { "SET TRANSACTION SNAPSHOT '\($0)'; " } ?? "")\(setting)"
+  }
 
   /// The single statements that begin it.
   package var statements: [PostgresStatement] {

@@ -150,13 +150,14 @@ package struct PostgresFetch: Sendable {
     _ query: PostgresQuery,
     at snapshot: String
   ) throws(BatchError) {
-    try session.begin(options(query))
+    // The statement takes no values; the server's names consist of letters, digits and hyphens.
+    guard snapshot.wholeMatch(of: /[0-9A-Za-z\-]+/) != nil else {
+      throw BatchError(.databaseAccess, "the server's snapshot has an unexpected name")
+    }
+    var options = options(query)
+    options.snapshot = snapshot
+    try session.begin(options)
     do throws(BatchError) {
-      // The statement takes no values; the server's names consist of letters, digits and hyphens.
-      guard snapshot.wholeMatch(of: /[0-9A-Za-z\-]+/) != nil else {
-        throw BatchError(.databaseAccess, "the server's snapshot has an unexpected name")
-      }
-      try session.run("SET TRANSACTION SNAPSHOT '\(snapshot)'")
       try query.parameters.apply(in: session)
     } catch {
       session.rollBack()

@@ -244,6 +244,31 @@ import Testing
     }
   }
 
+  @Test func `several readers read at once`() async throws {
+    // All rows take so long that the readers are seen at work.
+    try database.run(
+      """
+      CREATE TABLE t (id bigint PRIMARY KEY);
+      INSERT INTO t SELECT g FROM generate_series(1, 200000) AS g; ANALYZE t
+      """
+    )
+    let condition = "length(repeat(id::text, 20000)) > 0"
+    let fetch = PostgresFetch(
+      try query("t", where: condition),
+      from: try database.address,
+      readers: 3
+    )
+    let run = Task { try await fetch.run(store: "S") }
+    try await database.wait(
+      until: """
+        SELECT 1 FROM pg_stat_activity WHERE query LIKE 'COPY%' AND state = 'active' AND datname = current_database()
+        HAVING count(*) = 3
+        """
+    )
+    fetch.interrupt()
+    _ = try? await run.value
+  }
+
   @Test func `all readers see one moment`() async throws {
     // A writer keeps moving one row from one end to the other.
     try database.run(
