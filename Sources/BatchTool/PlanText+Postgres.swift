@@ -34,6 +34,7 @@ extension PlanText {
     try printLines("locks", report.locks)
     try printLines("triggers", report.triggers)
     try printLines("keys", report.foreignKeys)
+    try printLines("advice", report.advice)
     if !report.sample.isEmpty { try Terminal.print("\nthe first \(report.sample.count):") }
     for row in report.sample { try printSample(row) }
     try Terminal.print("\nbatch run \(report.nextWords)")

@@ -48,6 +48,8 @@ package struct PostgresPlanReport: Sendable, Encodable {
   package let locks: [String]
   package let triggers: [String]
   package let foreignKeys: [String]
+  /// What would spare the server work.
+  package let advice: [String]
   package let sample: [Sample]
   package let warnings: [String]
   /// What `batch run` would do, in a word and in words.
@@ -146,6 +148,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
     locks = plan.locks
     triggers = plan.firingTriggers
     foreignKeys = plan.metForeignKeys
+    advice = try plan.advice(for: matches, in: session)
     var warnings = plan.notes + plan.warnings
     var sample: [Sample] = []
     do {
@@ -283,6 +286,16 @@ extension PostgresPlan {
       return
         "\(key.name): \(key.table) (\(key.columns.joined(separator: ", "))) to \(key.target)\(action)"
     }
+  }
+
+  /// What would spare the server work in a run over so many rows.
+  fileprivate func advice(
+    for count: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [String] {
+    guard let event else { return [] }
+    let columns = event == "DELETE" ? nil : changedColumns
+    return try ServerAdvice(on: table, setting: columns, count: count, in: session).lines
   }
 
   fileprivate var warnings: [String] {
