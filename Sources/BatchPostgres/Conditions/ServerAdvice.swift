@@ -1,12 +1,7 @@
 #if PostgreSQL
 import BatchEngine
 package import BatchIdentifiers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
+import BatchPlatform
 
 /// What would spare the server work during and after a run, by its catalog and settings.
 package struct ServerAdvice: Sendable {
