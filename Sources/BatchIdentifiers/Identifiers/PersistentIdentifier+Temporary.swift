@@ -1,4 +1,4 @@
-internal import FoundationEssentials
+import BatchPlatform
 internal import Synchronization
 
 extension PersistentIdentifier {

@@ -1,4 +1,4 @@
-public import FoundationEssentials
+public import BatchPlatform
 
 extension PersistentIdentifier {
   /// The identifier as a URI: `x-coredata://STORE/Item/p28`.

@@ -1,4 +1,4 @@
-internal import FoundationEssentials
+import BatchPlatform
 
 /// Makes a list of identifiers from text, one per line, in any of the text forms.
 ///
