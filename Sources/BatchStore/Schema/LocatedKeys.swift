@@ -25,6 +25,9 @@ package struct LocatedKeys: Sendable {
   private let numbers: [Int]?
   /// The rowids in the form that statements need; in a range, the numbers of the keys.
   private(set) var rows: ChunkKeys
+  /// How many rows between the first and the last key may have other keys; one more is an error of
+  /// the statement.
+  private var missLimit = Int.max
 
   private init(_ identifiers: ChunkKeys, _ place: Place, numbers: [Int]? = nil) {
     self.identifiers = identifiers
@@ -59,6 +62,13 @@ package struct LocatedKeys: Sendable {
   /// Whether rows are looked for by their keys in a range of rowids.
   var isRangeOfRows: Bool {
     if case .between = place { true } else { false }
+  }
+
+  /// The same range, in which a statement fails once looking up each row by its key would be faster.
+  var limited: LocatedKeys {
+    var keys = self
+    keys.missLimit = identifiers.identifierCount * ChunkKeys.rowsPerLookup
+    return keys
   }
 
   /// The same keys, whose rows are found without a function.
@@ -168,12 +178,7 @@ package struct LocatedKeys: Sendable {
       let slots = key.columns.indices.map { statement.parameterIndex("@\(name)\($0)") ?? 0 }
       try identifiers.bind(number, to: statement, slots: slots, with: &reader)
     }
-    if let matched = identifiers.matched {
-      statement.numberKeys(
-        matched,
-        missLimit: identifiers.identifierCount * ChunkKeys.rowsPerLookup
-      )
-    }
+    if let matched = identifiers.matched { statement.numberKeys(matched, missLimit: missLimit) }
   }
 }
 
@@ -294,6 +299,15 @@ extension ChunkKeys {
     case .integers(let integers): .integers(integers)
     case .encoded(let encoded): .encoded(encoded)
     case .runs, .filtered, .located: nil
+    }
+  }
+
+  /// The keys without the range of keys that has their rows.
+  var lookedUpSingly: ChunkKeys {
+    if case .located(let located) = self, located.isRangeOfKeys {
+      located.identifiers
+    } else {
+      self
     }
   }
 

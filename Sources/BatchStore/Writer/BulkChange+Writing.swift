@@ -160,7 +160,7 @@ extension BulkChange {
     _ connection: Connection
   ) throws(BatchError) -> Bool {
     guard connection.ranges.isWorthATry() else { return false }
-    let keys = ChunkKeys.located(range)
+    let keys = ChunkKeys.located(range.limited)
     var count = 0
     try connection.execute("SAVEPOINT _batch_range")
     do throws(BatchError) {
@@ -279,7 +279,8 @@ extension BulkChange {
     in connection: Connection
   ) throws(BatchError) -> PassedOver {
     let numbers = Array(missed.ranges.joined())
-    let keys = keys.selecting(numbers)
+    // Few of a range's keys may have many other rows between them.
+    let keys = keys.lookedUpSingly.selecting(numbers)
     let rowID = keys.isRange ? keys.rowID(of: key) : "NULL"
     let conditions = isUnchanged.map { matchConditions + [$0.sql] }
     let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"

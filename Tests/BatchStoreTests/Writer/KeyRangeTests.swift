@@ -125,6 +125,33 @@ import Testing
     #expect(try trial.values("SELECT id FROM t") == [])
   }
 
+  @Test(arguments: 1...8) func `a few rows that are gone, far apart, do not end a chunk`(
+    seed: UInt64
+  ) async throws {
+    var random = SeededGenerator(seed: seed)
+    let rows = Self.texts(2_000, using: &random)
+    let gone = (0..<Int.random(in: 1...6, using: &random)).map { _ in
+      Int.random(in: 0..<rows.count, using: &random)
+    }
+    let list = Set(gone).map(String.init).joined(separator: ", ")
+    for options in ["", "WITHOUT ROWID"] {
+      let trial = try await Trial(
+        rows,
+        options: options,
+        where: "1",
+        .update([("n", SQLExpression("-n - 1"))])
+      )
+      let outcomes = try await trial.run(chunk: 1_000) { connection in
+        try connection.execute("DELETE FROM t WHERE n IN (\(list))")
+      }
+      // Those of a chunk that was done before they went are gone all the same.
+      let left = try trial.values("SELECT count(*) FROM t WHERE n < 0")
+      #expect(left == ["\(outcomes.succeeded)"] && outcomes.total == rows.count, "\(options)")
+      #expect(outcomes.vanished == Set(gone).count, "\(options)")
+      #expect(try trial.values("SELECT count(*) FROM t WHERE n >= 0") == ["0"])
+    }
+  }
+
   @Test func `rows whose pages are far apart are changed without a function`() async throws {
     var random = SeededGenerator(seed: 9)
     let rows = Self.texts(20_000, using: &random)
