@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 
 /// The life of a run, in this process: looks what there is, decides, begins or joins a run or
-/// concludes one, does its chunks, and tells of the end.
+/// concludes one, does its chunks, and reports the end.
 ///
 /// It knows neither where the run is recorded nor what is done with the rows.
 package struct RunDriver<Record: RunRecord> {
@@ -102,7 +102,9 @@ package struct RunDriver<Record: RunRecord> {
     return entry
   }
 
-  /// Does the steps after the chunks. The next process repeats all of them, if this one is killed meanwhile.
+  /// Does the steps after the chunks.
+  ///
+  /// The next process repeats all of them, if this one is killed meanwhile.
   private func conclude(
     _ end: Record.Part.End,
     _ answer: Answer,

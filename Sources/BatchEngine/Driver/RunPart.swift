@@ -73,6 +73,7 @@ package protocol RunPart {
   ///   - ending: How.
   ///   - failure: The error that ended them.
   ///   - reason: Why they were stopped, if not by a request.
+  /// - Throws: Errors of the record; what is committed stays.
   func record(
     _ ending: RunStateMachine.Ending,
     _ failure: BatchError?,
@@ -82,16 +83,16 @@ package protocol RunPart {
   /// Notes an error outside the chunks, and records it if possible.
   func fail(_ error: BatchError)
 
-  /// Lets go of everything that is not needed to tell of the end.
+  /// Lets go of everything that is not needed to report the end.
   func end() async -> End
 }
 
-/// A run whose rows are done, or that has ended for this process, and that it is to tell of.
+/// A run whose rows are done, or that has ended for this process, which reports that.
 package protocol RunEnd {
   var summary: RunSummary { get }
   /// Whom to tell; nil if nobody knows who that was.
   var notifier: (any RunNotifier)? { get }
-  /// Whether this process tells of it, rather than the one that did the last chunk.
+  /// Whether this process reports it, rather than the one that did the last chunk.
   var isToldHere: Bool { get }
 
   /// Writes the report that the work asks for.

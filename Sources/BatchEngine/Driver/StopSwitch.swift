@@ -62,6 +62,7 @@ package final class StopSwitch: Sendable {
   ///   - place: Where it is done, for the error.
   ///   - interrupt: Interrupts it, from any thread.
   ///   - body: The step.
+  /// - Returns: The result of `body`.
   /// - Throws: What `body` throws; of code `interrupted` if the run was asked to stop.
   package func interruptible<Result>(
     at place: String,

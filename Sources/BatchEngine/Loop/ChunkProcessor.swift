@@ -30,6 +30,7 @@ package protocol ChunkProcessor<Worker>: Sendable {
   /// Makes a worker.
   ///
   /// - Parameter label: The name of its thread.
+  /// - Returns: The worker.
   func makeWorker(_ label: String) -> Worker
 
   /// Reads and computes what the chunk needs, in a background context, for as many of its first

@@ -1,6 +1,6 @@
 package import BatchIdentifiers
 
-/// What became of a chunk's identifiers, by their numbers in the chunk.
+/// The outcomes of a chunk's identifiers, by their numbers in the chunk.
 package struct ChunkResult: Sendable {
   /// How many rows were changed, or have a line.
   package var succeeded = 0

@@ -122,7 +122,7 @@ extension FileRecord {
     }
   }
 
-  /// Makes the file of a run, in the place of another one's.
+  /// Makes the file of a run, which replaces another one's.
   private func makeFile(
     _ list: PackedIdentifiers,
     _ metadata: RunMetadata
@@ -142,7 +142,7 @@ extension FileRecord {
     )
   }
 
-  /// Tells of a run that has failed, or was stopped, while it began.
+  /// Reports a run that failed, or was stopped, while it began.
   private func failure(
     _ error: BatchError,
     _ metadata: RunMetadata,

@@ -104,6 +104,8 @@ protocol RunPlan: Sendable {
   ///   - identity: The identity.
   ///   - readers: The number of connections that read at once.
   ///   - stop: Interrupts it.
+  /// - Returns: The selection.
+  /// - Throws: `BatchError`, of code `interrupted` after a request to stop.
   func select(
     _ identity: StoreIdentity,
     readers: Int,
