@@ -89,7 +89,8 @@ import Testing
       let status = try complete("run", kills: isTrue(of: 3) ? 3 : 0)
       #expect(status == (failed > 0 ? 4 : 0), "seed \(seed)")
       #expect(try content(of: path) == content(of: directory.file("plain.db")), "seed \(seed)")
-      guard undoes else { return }
+      // A run that has changed nothing has nothing to undo, which an undo says with status 2.
+      guard undoes, keys.count > failed else { return }
       _ = try complete("undo", kills: isTrue(of: 3) ? 3 : 0)
       #expect(try content(of: path) == original, "seed \(seed), undone")
     }
