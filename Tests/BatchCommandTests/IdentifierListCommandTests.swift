@@ -127,6 +127,85 @@ import Testing
     )
   }
 
+  /// Rows that the next chunk changes in one statement, row by row, or by what a program answers.
+  @Test(
+    arguments: ["", "WITHOUT ROWID"],
+    [
+      #""type": "update", "set": { "n": "n + 1" }"#,
+      #""type": "delete", "archive": { "entity": "gone", "create": true }"#,
+      #""type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sed", "-u", "s/0/1/"]"#,
+    ]
+  )
+  func `a row that a list names twice is done once, at its first place`(
+    options: String,
+    action: String
+  ) throws {
+    let directory = try TemporaryDirectory()
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (id TEXT PRIMARY KEY, n INTEGER) \(options)",
+      "INSERT INTO numbers VALUES ('a', 0), ('b', 0), ('c', 0), ('d', 0)"
+    )
+    try directory.write("=c\n=a\n=a\n=d\n=c\n=a\n", to: "some.txt")
+    let command = ["ids", "from", "some.txt", "--database", "test.db", "--entity", "numbers"]
+    let list = try BatchProgram(command + ["--output", "some.ids"], in: directory).wait()
+    #expect(list.status == 0, "\(list.errors)")
+    try directory.write(
+      """
+      { "version": 1, "name": "some", "database": { "path": "test.db" },
+        "source": { "entity": "numbers", "identifiers": "some.ids" }, "action": { \(action) } }
+      """,
+      to: "job.json"
+    )
+    let plan = try BatchProgram.run("plan", "job.json", "--json", in: directory)
+    #expect(try JSONOutput.object(plan.output)["matches"] as? Int == 3)
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.output.contains(/succeeded: +3/))
+    let rest = try TestDatabase.texts(path, "SELECT id || n FROM numbers ORDER BY id")
+    #expect(rest == (action.contains("delete") ? ["b0"] : ["a1", "b0", "c1", "d1"]))
+    let order = try BatchProgram.run("ids", "job.json", in: directory)
+    #expect(order.output == "=c\n=a\n=d\n")
+  }
+
+  @Test(arguments: [
+    ("id TEXT COLLATE NOCASE PRIMARY KEY", "('a', 0), ('b', 0)", "=A\n=a\n=b\n=B\n"),
+    ("id TEXT COLLATE RTRIM PRIMARY KEY", "('a ', 0), ('b', 0)", "=a\n=a%20\n=b\n"),
+    ("id TEXT, PRIMARY KEY (id COLLATE NOCASE)", "('a', 0), ('b', 0)", "=a\n=A\n=B\n=b\n"),
+    ("id NUMERIC PRIMARY KEY", "(1, 0), (2.5, 0)", "*2.5\n=1\n1\n*1.0\n=2.5\n"),
+    ("id PRIMARY KEY", "(1, 0), ('1', 0)", "=1\n1\n*1.0\n"),
+    ("id REAL PRIMARY KEY", "(1.0, 0), (2.5, 0)", "*1.0\n1\n=2.5\n*2.5\n"),
+  ])
+  func `keys that SQLite takes for the same name a row once`(
+    key: String,
+    rows: String,
+    lines: String
+  ) throws {
+    let directory = try TemporaryDirectory()
+    let columns = key.contains(",") ? "id TEXT, n, PRIMARY KEY (id COLLATE NOCASE)" : "\(key), n"
+    let path = try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE numbers (\(columns))",
+      "INSERT INTO numbers VALUES \(rows)"
+    )
+    try directory.write(lines, to: "some.txt")
+    let command = ["ids", "from", "some.txt", "--database", "test.db", "--entity", "numbers"]
+    let list = try BatchProgram(command + ["--output", "some.ids"], in: directory).wait()
+    #expect(list.status == 0, "\(list.errors)")
+    try directory.write(
+      """
+      { "version": 1, "name": "some", "database": { "path": "test.db" },
+        "source": { "entity": "numbers", "identifiers": "some.ids" },
+        "action": { "type": "update", "set": { "n": "n + 1" } } }
+      """,
+      to: "job.json"
+    )
+    let result = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try TestDatabase.texts(path, "SELECT n FROM numbers") == ["1", "1"])
+    #expect(result.output.contains(/succeeded: +2/))
+  }
+
   @Test func `invalid text is refused with its line`() throws {
     let directory = try Self.orders()
     try directory.write("1\n2\nthree\n", to: "bad.txt")

@@ -1,5 +1,7 @@
-import BatchIdentifiers
+import BatchTestSupport
 import Testing
+
+@testable import BatchIdentifiers
 
 @Suite struct SetOperationTests {
   static let shapes = ["nothing", "dense", "half", "tenth", "long runs", "wide"]
@@ -43,6 +45,29 @@ import Testing
     #expect(try list.integers(in: 0..<list.count) == [-1, 3, 5])
     let keys = [PrimaryKey.text("b"), .text("a"), .text("b")]
     #expect(try makeList(encoded: keys).sortedUnique().map(\.key) == [.text("a"), .text("b")])
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  func `a list without repeats has each identifier at its first place`(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let count = Int.random(in: 0...3000, using: &random)
+    let most = Int64.random(in: 1...6000, using: &random)
+    var keys = (0..<count).map { _ in Int64.random(in: -most...most, using: &random) }
+    if Bool.random(using: &random) { keys.sort(by: >) }
+    var seen: Set<Int64> = []
+    let firsts = keys.filter { seen.insert($0).inserted }
+    let integers = try makeList(keys).packed.distinct()
+    #expect(try integers.integers(in: 0..<integers.count) == firsts)
+    let texts = try makeList(encoded: keys.map { .text("k\($0)") }).packed.distinct()
+    #expect(try (0..<texts.count).map { try texts.key(at: $0) } == firsts.map { .text("k\($0)") })
+  }
+
+  @Test func `a forged list of billions of repeats is refused`() throws {
+    var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "orders")
+    builder.append(try #require(IntegerStretch(first: 9, step: 0, count: 1 << 40)))
+    let list = builder.finish().packed
+    let error = #expect(throws: BatchError.self) { try list.distinct() }
+    #expect(error?.code == .tooManyKeys)
   }
 
   @Test func `lists that are not sorted or not alike are refused`() throws {

@@ -107,7 +107,7 @@ struct ContextPlan: StoreRunPlan {
     stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
     switch run.selection {
-    case .list(let list?): return RunSelection(list: list.packed, isGiven: true)
+    case .list(let list?): return try .given(list.packed)
     case .list(nil):
       throw BatchError(
         .invalidJob,
@@ -134,7 +134,7 @@ struct ContextPlan: StoreRunPlan {
           remedy: "give the list itself, or a fetch of an entity of that store"
         )
       }
-      return RunSelection(list: list.packed, isGiven: true)
+      return try .given(list.packed)
     }
   }
 
@@ -174,7 +174,7 @@ struct ContextPlan: StoreRunPlan {
           + " \(store.identity.uuid)"
       )
     }
-    if case .list(let given?) = run.selection, try !list.hasSameKeys(as: given.packed) {
+    if case .list(let given?) = run.selection, try !list.hasSameKeys(as: given.packed.distinct()) {
       throw checkpoint.refusal("the run has other identifiers than those given")
     }
   }

@@ -18,12 +18,22 @@ extension JobPlan {
 
   func makeLane() throws(BatchError) -> WriterLane? { try job.makeLane(in: store) }
 
-  /// The identifiers in the file that the job's source names, with a hash of them.
-  func importedIdentifiers() throws(BatchError) -> (list: PackedIdentifiers, hash: String)? {
-    let file = try job.identifierFile(of: entity.name, in: store.identity.uuid) {
+  /// The file of identifiers that the job's source names.
+  func identifierFile() throws(BatchError) -> IdentifierFile? {
+    try job.identifierFile(of: entity.name, in: store.identity.uuid) {
       store.identity.admits($0, atPath: store.path)
     }
-    return file.map { ($0.list, $0.contentHash) }
+  }
+
+  /// The identifiers in that file, without those whose row an earlier one names.
+  func givenIdentifiers() async throws(BatchError) -> (list: PackedIdentifiers, hash: String)? {
+    guard let file = try identifierFile() else { return nil }
+    let list = try file.list.distinct()
+    let reader = store.connection(label: "batch.given")
+    let rows = try await reader.perform { [entity, query] connection throws(BatchError) in
+      try list.distinctRows(of: entity, by: query.key, in: connection)
+    }
+    return (rows, file.contentHash)
   }
 }
 

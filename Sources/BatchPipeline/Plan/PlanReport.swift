@@ -124,7 +124,7 @@ extension JobPlan {
       ofSize: chunkSize,
       preparedWithin: job.action.patience
     ).size
-    let imported = try importedIdentifiers()?.list
+    let imported = try await givenIdentifiers()?.list
     return try await reader.perform { connection throws(BatchError) -> PlanReport in
       try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
         let isKeyChecked = if imported != nil { true } else { try checkKey(in: connection) }

@@ -254,10 +254,11 @@ package struct PostgresPlan: Sendable {
   }
 
   /// The identifiers of the file, if the job names one; inside the caller's transaction.
-  func givenIdentifiers(in session: PostgresSession) throws(BatchError) -> IdentifierList? {
+  func givenIdentifiers(in session: PostgresSession) throws(BatchError) -> PackedIdentifiers? {
     guard let identifiers else { return nil }
     try query.refuseDuplicates(in: session)
-    return try identifiers.load()
+    // A row that is named twice is done once.
+    return try identifiers.load().packed.distinct()
   }
 
   /// The archive to create when a run begins.

@@ -119,8 +119,8 @@ extension JobPlan: StoreRunPlan {
     readers: Int,
     stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
-    if let imported = try importedIdentifiers() {
-      return RunSelection(list: imported.list, isGiven: true, hash: imported.hash)
+    if let given = try await givenIdentifiers() {
+      return RunSelection(list: given.list, isGiven: true, hash: given.hash)
     }
     let query = try await inDeletionOrder(within: nil).query
     return RunSelection(list: try await fetch(query, identity, readers: readers, stoppedBy: stop))
@@ -149,7 +149,7 @@ extension JobPlan: StoreRunPlan {
 
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
     try await store.refuse(undone: checkpoint)
-    try checkpoint.refuse(unless: self, identifiersHash: importedIdentifiers()?.hash)
+    try checkpoint.refuse(unless: self, identifiersHash: identifierFile()?.contentHash)
   }
 
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {

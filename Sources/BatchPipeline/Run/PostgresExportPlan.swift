@@ -68,7 +68,7 @@ struct PostgresExportPlan: RunPlan {
           try plan.givenIdentifiers(in: session)
         }
       }
-      if let given { return RunSelection(list: given.packed, isGiven: true) }
+      if let given { return RunSelection(list: given, isGiven: true) }
     }
     let fetch = PostgresFetch(plan.query, from: plan.address, readers: readers)
     let list = try await stop.interruptible(

@@ -121,7 +121,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
       try query.parameters.apply(in: session)
       try query.refuseDuplicates(in: session)
       if let identifiers = plan.identifiers {
-        matches = identifiers.list.count
+        matches = try identifiers.list.distinct().count
       } else {
         matches = try query.count(in: session)
       }

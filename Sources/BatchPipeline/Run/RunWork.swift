@@ -81,6 +81,11 @@ struct RunSelection: Sendable {
   var isGiven = false
   /// A hash of the identifiers, if they are part of the work's identity.
   var hash: String?
+
+  /// Identifiers that somebody has put together: a row that they name twice is done once.
+  static func given(_ list: PackedIdentifiers) throws(BatchError) -> RunSelection {
+    RunSelection(list: try list.distinct(), isGiven: true)
+  }
 }
 
 /// Work resolved against its store: everything that ``BatchRun`` needs to know of it.

@@ -90,7 +90,7 @@ extension TableRecord {
       }
       let list: PackedIdentifiers
       if let given {
-        list = given.packed
+        list = given
       } else {
         list = try await fetch.run(store: plan.database.derivedIdentity)
       }

@@ -8,6 +8,9 @@ package struct DeletionUndo: Restoration {
   private let table: String
   private let keyCount: Int
   private let columns: [String]
+  /// The indexes of the columns that a row is inserted with: SQLite computes the others, even of a
+  /// key.
+  private let inserted: [Int]
   private let overwrites: Bool
 
   package init(_ log: UndoLog<UndoRecord>, of entity: Entity, overwriting overwrites: Bool) {
@@ -17,6 +20,8 @@ package struct DeletionUndo: Restoration {
     table = SQLName.quoted(entity.table)
     keyCount = log.undo.shape.key.count
     columns = log.undo.shape.key + log.undo.shape.columns
+    let generated = entity.attributes.filter(\.isGenerated).map(\.column)
+    inserted = columns.indices.filter { [columns] in !generated.contains(columns[$0]) }
   }
 
   /// Deleted rows, on their way to the writer lane.
@@ -113,13 +118,14 @@ package struct DeletionUndo: Restoration {
   ) throws(BatchError) -> Bool {
     let current = try current(row, of: values, in: connection)
     guard current.count > 0 else {
-      let places = columns.map { _ in "?" }.joined(separator: ", ")
+      let places = inserted.map { _ in "?" }.joined(separator: ", ")
+      let names = SQLName.list(inserted.map { columns[$0] })
       // No other row is replaced, whatever conflict clause the table has.
       try run(
-        "INSERT OR ABORT INTO \(table) (\(SQLName.list(columns))) VALUES (\(places))",
+        "INSERT OR ABORT INTO \(table) (\(names)) VALUES (\(places))",
         row,
         of: values,
-        Array(columns.indices),
+        inserted,
         in: connection
       )
       return true

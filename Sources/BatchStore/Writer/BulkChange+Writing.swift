@@ -65,6 +65,7 @@ extension BulkChange {
       }
     }
     let missed = try missed(by: keys, firstValue, in: connection)
+    if mayChangeKeys { try requireSameKeys(keys, except: missed, in: connection) }
     var written = ChunkResult()
     written.succeeded = keys.identifierCount - missed.indexCount
     if let archived, archived != written.succeeded {
@@ -82,6 +83,34 @@ extension BulkChange {
     written.passedOver = try passedOver(missed, of: keys, in: connection)
     try recheck.check(written.outcomes)
     return written
+  }
+
+  /// Whether a row may get another key: no column of a key is set, but SQLite may compute one from
+  /// those that are.
+  private var mayChangeKeys: Bool {
+    !isDeletion && entity.attributes.contains { $0.isGenerated && key.columns.contains($0.column) }
+  }
+
+  /// Refuses a change after which the keys of the changed rows no longer find them: neither an undo
+  /// nor a comparison would, and another row of the list could now have such a key.
+  private func requireSameKeys(
+    _ keys: ChunkKeys,
+    except missed: RangeSet<Int>,
+    in connection: Connection
+  ) throws(BatchError) {
+    let numbers = (0..<keys.identifierCount).filter { !missed.contains($0) }
+    let keys = keys.singly.selecting(numbers)
+    let lookUp = try connection.prepare("SELECT 1 FROM \(table) WHERE \(keys.condition(key: key))")
+    try keys.forEachBinding(of: lookUp, key: key) { found throws(BatchError) in
+      if try lookUp.step() { return }
+      throw BatchError(
+        .unstableKey,
+        "the change gives the row \(keys.key(at: found.all.lowerBound)) another key:"
+          + " \(key.columns.joined(separator: ", ")) is computed from what the job sets",
+        at: entity.table,
+        remedy: "name columns in source.key that keep their values, or copy the rows instead"
+      )
+    }
   }
 
   /// The error of a row that the archive refuses, with the likely reason.
