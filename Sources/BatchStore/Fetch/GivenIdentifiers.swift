@@ -39,7 +39,9 @@ extension PackedIdentifiers {
       """
     )
     let places = names.map { _ in "?" }.joined(separator: ", ")
-    let insert = try connection.prepare("INSERT OR IGNORE INTO temp._batch_given VALUES (\(places))")
+    let insert = try connection.prepare(
+      "INSERT OR IGNORE INTO temp._batch_given VALUES (\(places))"
+    )
     var reader = EncodedKey.ComponentReader()
     var firsts = RangeSet<Int>()
     for start in stride(from: 0, to: count, by: Self.partCount) {
