@@ -119,26 +119,6 @@ import Testing
     }
   }
 
-  @Test func `a ledger in the file knows what came of each row too`() throws {
-    let job = try JobText.update(
-      ["n": "CASE id WHEN 50 THEN json('{') ELSE 1 END"],
-      where: "label <> 'x'",
-      adding: ["chunk": ["size": 10], "checkpoint": ["ledger": "file"]]
-    )
-    try directory.write(job, to: "job.json")
-    try failHalfWay()
-    try TestDatabase.make(
-      in: directory,
-      "DELETE FROM numbers WHERE id IN (50, 61, 62)",
-      "UPDATE numbers SET label = 'x' WHERE id IN (71, 73)"
-    )
-    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
-    let vanished = try ids("--outcome", "vanished")
-    #expect(vanished.first == "50" && Set(vanished).isSubset(of: ["50", "61", "62"]))
-    let lists = try ["succeeded", "vanished", "noLongerMatching"].map { try ids("--outcome", $0) }
-    #expect(lists.flatMap(\.self).sorted() == (1...100).map(String.init).sorted())
-  }
-
   @Test func `outcomes that an earlier version did not record are not guessed`() throws {
     try TestDatabase.make(
       in: directory,

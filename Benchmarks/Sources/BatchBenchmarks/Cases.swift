@@ -60,12 +60,6 @@ struct Cases {
             action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,
             where: condition == "1" ? nil : condition
           ),
-          batch(
-            "batch run, ledger in a file",
-            action: #"{"type": "update", "set": {"arr_delay": "coalesce(arr_delay, 0) + 1"}}"#,
-            where: condition == "1" ? nil : condition,
-            checkpoint: #"{"ledger": "file"}"#
-          ),
           sql("one UPDATE", "UPDATE flights SET \(assignment) WHERE \(condition)"),
           Contender(
             name: "C, naive loop",
@@ -467,13 +461,11 @@ struct Cases {
     _ name: String = "batch run",
     action: String,
     where condition: String?,
-    checkpoint: String = "{}",
     table: Table? = nil
   ) -> Contender {
     let job = job(
       action: action,
       where: condition,
-      checkpoint: checkpoint,
       entity: table == nil ? "flights" : "t"
     )
     return Contender(
@@ -488,14 +480,12 @@ struct Cases {
   private func job(
     action: String,
     where condition: String?,
-    checkpoint: String = "{}",
     entity: String = "flights"
   ) -> String {
     let selection = condition.map { #""where": "\#($0)""# } ?? #""everything": true"#
     return """
       {"version": 1, "name": "benchmark", "database": {"path": "flights.db"},
-       "source": {"entity": "\(entity)", \(selection)}, "action": \(action),
-       "checkpoint": \(checkpoint)}
+       "source": {"entity": "\(entity)", \(selection)}, "action": \(action)}
       """
   }
 

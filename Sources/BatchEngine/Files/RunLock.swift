@@ -27,22 +27,6 @@ package final class RunLock: Sendable {
     )
   }
 
-  /// Takes the lock that a job's runs share beside their store, whatever their checkpoints are
-  /// called; nil if there is no store.
-  ///
-  /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
-  package convenience init?(besideStoreOf files: RunFiles) throws(BatchError) {
-    guard let store = FileSystem.resolve(files.store) else { return nil }
-    // A job's name may contain characters that a file name cannot.
-    let name = String(XXHash64.hash(Array(files.job.utf8)), radix: 16)
-    try self.init(
-      at: "\(store.string)-batch-\(name).lock",
-      beside: "database",
-      store,
-      files.permissions
-    )
-  }
-
   private init(
     at path: String,
     beside what: String,

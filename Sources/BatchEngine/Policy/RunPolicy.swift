@@ -124,14 +124,6 @@ extension RunPolicy {
 
   /// Where and how often to record progress.
   public struct Checkpoint: Hashable, Sendable {
-    /// Where finished chunks are recorded.
-    public enum Ledger: String, CaseIterable, Sendable {
-      /// In a table of the database, in the transaction of the chunk: exactly once.
-      case store
-      /// In the checkpoint file, after the transaction: at least once.
-      case file
-    }
-
     /// Where the list of identifiers is kept.
     public enum List: String, CaseIterable, Sendable {
       /// In the checkpoint file.
@@ -142,8 +134,6 @@ extension RunPolicy {
 
     /// The checkpoint file; nil for the caller's default.
     public var path: FilePath?
-    /// Where finished chunks are recorded.
-    public var ledger: Ledger
     /// How often to update the checkpoint file.
     public var interval: Duration
     /// Where the list of identifiers is kept.
@@ -154,13 +144,11 @@ extension RunPolicy {
     /// Makes the settings of a checkpoint.
     public init(
       path: FilePath? = nil,
-      ledger: Ledger = .store,
       interval: Duration = .seconds(5),
       list: List = .file,
       keepRunIDs: Duration? = nil
     ) {
       self.path = path
-      self.ledger = ledger
       self.interval = interval
       self.list = list
       self.keepRunIDs = keepRunIDs
@@ -170,14 +158,12 @@ extension RunPolicy {
     @_disfavoredOverload
     public init(
       path: String,
-      ledger: Ledger = .store,
       interval: Duration = .seconds(5),
       list: List = .file,
       keepRunIDs: Duration? = nil
     ) {
       self.init(
         path: FilePath(path),
-        ledger: ledger,
         interval: interval,
         list: list,
         keepRunIDs: keepRunIDs

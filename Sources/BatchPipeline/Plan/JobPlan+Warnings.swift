@@ -42,11 +42,6 @@ extension JobPlan {
       )
     }
     warnings += job.risks
-    if job.action.writes, job.checkpoint.ledger == .file {
-      warnings.append(
-        "the ledger is a file: chunks may be done twice if the run is killed"
-      )
-    }
     switch query.key.origin {
     case .wholeRow:
       warnings.append(

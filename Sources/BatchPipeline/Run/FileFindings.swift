@@ -61,7 +61,7 @@ extension FileFindings {
     oldestEnd = job.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
     setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
-    if job.action.writes, job.checkpoint.ledger == .store {
+    if job.action.writes {
       store = try await Self.store(of: job)
     }
     if let store {

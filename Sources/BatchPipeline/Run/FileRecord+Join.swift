@@ -117,8 +117,8 @@ extension FileRecord {
         "this job has no failed identifiers that can be retried",
         at: checkpoint.path.string,
         remedy:
-          "only changes of rows with checkpoint.ledger \"store\" do; batch ids --outcome failed"
-          + " --output FILE saves what an export has left out, for a job with source.identifiers"
+          "only jobs that change rows do; batch ids --outcome failed --output FILE saves what an"
+          + " export has left out, for a job with source.identifiers"
       )
     }
     guard let done = reopened.done else { throw checkpoint.missingLedger() }

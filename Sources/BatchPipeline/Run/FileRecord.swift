@@ -15,7 +15,6 @@ final class FileRecord: RunRecord {
   /// The number of connections that read at once.
   let workerCount: Int
   let lock: RunLock?
-  private let databaseLock: RunLock?
   private let obeying: Task<Void, Never>
   /// What was found last.
   private(set) var findings: FileFindings
@@ -42,10 +41,6 @@ final class FileRecord: RunRecord {
       )
     }
     lock = job.keepsRecord ? try RunLock(of: job.files) : nil
-    // A store without a ledger cannot tell who is working on it.
-    databaseLock =
-      job.action.writes && job.keepsRecord && job.checkpoint.ledger == .file
-      ? try RunLock(besideStoreOf: job.files) : nil
     ControlFile.remove(of: job.files)
     obeying = stop.obeyCancellation(in: job.files)
   }
@@ -72,7 +67,6 @@ final class FileRecord: RunRecord {
     obeying.cancel()
     ControlFile.remove(of: job.files)
     lock?.removeFile()
-    databaseLock?.removeFile()
   }
 
   func result(of run: FoundRun<FileRun>) throws(BatchError) -> RunSummary {

@@ -189,7 +189,5 @@ extension RunPlan {
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 
   /// Where done chunks are recorded.
-  var ledger: LedgerPlace {
-    job.action.writes && job.checkpoint.ledger == .store && job.keepsRecord ? .store : .file
-  }
+  var ledger: LedgerPlace { job.action.writes && job.keepsRecord ? .store : .file }
 }

@@ -9,7 +9,6 @@ extension CrashScenario {
     update("update-full", database: ["synchronous": "full"]),
     update("update-journal", database: ["journalMode": "keep"]),
     update("update-journal-full", database: ["journalMode": "keep", "synchronous": "full"]),
-    update("update-file-ledger", ledger: "file"),
     update("update-grouped", adding: ["throttle": [String: Double]()]),
     update("update-recording", adding: ["checkpoint": ["interval": "1ms"]]),
     updateWithReport,
@@ -17,7 +16,6 @@ extension CrashScenario {
     delete("delete"),
     delete("delete-full", database: ["synchronous": "full"]),
     delete("delete-journal", database: ["journalMode": "keep"]),
-    delete("delete-file-ledger", ledger: "file"),
     export("export"),
     export("export-journal", database: ["journalMode": "keep"]),
     export("export-recording", adding: ["checkpoint": ["interval": "1ms"]]),
@@ -35,39 +33,35 @@ extension CrashScenario {
   /// time, so a position is the same place in all of them.
   private static func settings(
     database: [String: String] = [:],
-    ledger: String? = nil,
     adding more: [String: Any] = [:]
   ) -> [String: Any] {
-    var settings: [String: Any] = [
+    let settings: [String: Any] = [
       "database": ["path": "test.db"].merging(database) { $1 }, "chunk": ["size": 5], "workers": 2,
       "throttle": ["sleepRatio": 0.001],
     ]
-    if let ledger { settings["checkpoint"] = ["ledger": ledger] }
     return settings.merging(more) { $1 }
   }
 
   private static func update(
     _ name: String,
     database: [String: String] = [:],
-    ledger: String? = nil,
     adding more: [String: any Sendable] = [:]
   ) -> CrashScenario {
-    counting(name, mayRepeat: ledger == "file") {
-      try JobText.update(adding: settings(database: database, ledger: ledger, adding: more))
+    counting(name) {
+      try JobText.update(adding: settings(database: database, adding: more))
     }
   }
 
   /// A scenario of a job that adds one to each row.
   private static func counting(
     _ name: String,
-    mayRepeat: Bool = false,
     _ job: @escaping @Sendable () throws -> String
   ) -> CrashScenario {
-    CrashScenario(name: name, mayRepeat: mayRepeat) { directory in
+    CrashScenario(name: name) { directory in
       try TestDatabase.makeNumbers(CrashRows.count, in: directory)
       try directory.write(job(), to: "job.json")
     } check: { directory, runs in
-      try CrashRows.counted(runs, to: mayRepeat ? .max : nil, in: directory.file("test.db"))
+      try CrashRows.counted(runs, in: directory.file("test.db"))
     }
   }
 
@@ -107,8 +101,7 @@ extension CrashScenario {
 
   private static func delete(
     _ name: String,
-    database: [String: String] = [:],
-    ledger: String? = nil
+    database: [String: String] = [:]
   ) -> CrashScenario {
     CrashScenario(name: name) { directory in
       try TestDatabase.makeNumbers(CrashRows.count, in: directory)
@@ -116,7 +109,7 @@ extension CrashScenario {
         in: directory,
         "CREATE TABLE archive (id INTEGER, n INTEGER, label TEXT)"
       )
-      let more = settings(database: database, ledger: ledger)
+      let more = settings(database: database)
       try directory.write(JobText.delete(archive: "archive", adding: more), to: "job.json")
     } check: { directory, _ in
       try CrashRows.archived(in: directory.file("test.db"))

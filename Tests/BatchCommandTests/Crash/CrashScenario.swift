@@ -13,8 +13,6 @@ struct CrashScenario: Sendable, CustomTestStringConvertible {
   var command = ["run", "job.json"]
   /// What is given after that, until it ends well; nil for the same command.
   var otherCommand: [String]?
-  /// Whether rows may be done again after a crash, as long as none is lost.
-  var mayRepeat = false
   /// Makes database and job.
   let prepare: @Sendable (TemporaryDirectory) throws -> Void
   /// Says what is wrong with the rows, each of which was to be done so many times; nil if nothing.

@@ -35,8 +35,7 @@ enum CompleteJob {
       "workers": 3,
       "history": 20,
       "checkpoint": {
-        "path": "state/reprice.batch", "ledger": "file", "interval": "1.5s", "list": "file",
-        "keepRunIDs": "90d"
+        "path": "state/reprice.batch", "interval": "1.5s", "list": "file", "keepRunIDs": "90d"
       }
     }
     """

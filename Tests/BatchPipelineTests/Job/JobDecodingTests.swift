@@ -59,7 +59,6 @@ import Testing
       job.checkpoint
         == .init(
           path: "jobs/state/reprice.batch",
-          ledger: .file,
           interval: .milliseconds(1500),
           keepRunIDs: .seconds(90 * 86_400)
         )

@@ -121,7 +121,7 @@ import Testing
     #expect(database["coreData", "enum"]?.strings == choices(Database.CoreData.self))
     #expect(source["recheck", "enum"]?.strings == choices(Recheck.self))
     #expect(export["format", "enum"]?.strings == choices(RowFormat.self))
-    #expect(checkpoint["ledger", "enum"]?.strings == choices(Job.Checkpoint.Ledger.self))
+    #expect(checkpoint["list", "enum"]?.strings == choices(Job.Checkpoint.List.self))
     #expect(parameter["type", "enum"]?.strings == choices(ParameterType.self))
 
     let size = try #require(schema["properties", "chunk", "properties", "size"])

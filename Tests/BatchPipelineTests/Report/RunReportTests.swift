@@ -38,9 +38,8 @@ import Testing
     #expect(try directory.names() == ["test.db"])
   }
 
-  @Test(arguments: [Job.Checkpoint.Ledger.store, .file])
-  func `done and remaining are all, each once`(ledger: Job.Checkpoint.Ledger) async throws {
-    let job = Job.test(in: directory, ledger: ledger)
+  @Test func `done and remaining are all, each once`() async throws {
+    let job = Job.test(in: directory)
     let summary = try await stopped(job)
     let done = try integers(await IdentifierSelection(ofJob: job, outcome: .done))
     let remaining = try integers(await IdentifierSelection(ofJob: job, outcome: .remaining))

@@ -63,9 +63,8 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT run FROM _batch_run") == [second.run])
   }
 
-  @Test(arguments: [Job.Checkpoint.Ledger.store, .file])
-  func `a stopped run resumes`(ledger: Job.Checkpoint.Ledger) async throws {
-    let job = Job.test(in: directory, ledger: ledger)
+  @Test func `a stopped run resumes`() async throws {
+    let job = Job.test(in: directory)
     let stopped = try await runAndStop(job)
     #expect(stopped.state == .stopped)
     #expect(stopped.done >= 60 && stopped.done < 500)
@@ -317,15 +316,6 @@ import Testing
     let error = await #expect(throws: BatchError.self) { try await BatchRun(job).run() }
     #expect(error?.code == .otherRun)
     #expect(try !directory.names().contains("other.batch"))
-  }
-
-  @Test func `a store that must not get a table gets none`() async throws {
-    let before = try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema")
-    let job = Job.test(in: directory, ledger: .file)
-    #expect(try await BatchRun(job).run().state == .completed)
-    #expect(try TestDatabase.texts(path, "SELECT sql FROM sqlite_schema") == before)
-    #expect(try await BatchRun(job).run().state == .completed)
-    #expect(try histogram() == ["2:500"])
   }
 
   @Test func `deleting with an archive moves every row once, through stops`() async throws {

@@ -14,7 +14,6 @@ extension Job {
     _ action: Job.Action = .update(.init(set: [.init("n", to: "n + 1")])),
     chunk: Int = 10,
     workers: Int = 3,
-    ledger: Job.Checkpoint.Ledger = .store,
     path: String? = nil
   ) -> Job {
     Job(
@@ -24,7 +23,7 @@ extension Job {
       action: action,
       chunk: .init(size: chunk),
       workers: workers,
-      checkpoint: .init(path: path.map { FilePath($0) }, ledger: ledger),
+      checkpoint: .init(path: path.map { FilePath($0) }),
       baseDirectory: FilePath(directory.path)
     )
   }

@@ -302,7 +302,6 @@ extension JobDecoder {
   private func decodeCheckpoint(_ section: inout JobSection) -> Job.Checkpoint {
     var checkpoint = Job.Checkpoint()
     checkpoint.path = section.path("path")
-    checkpoint.ledger = section.oneOf("ledger") ?? checkpoint.ledger
     checkpoint.interval = section.duration("interval") ?? checkpoint.interval
     checkpoint.list = section.oneOf("list") ?? checkpoint.list
     checkpoint.keepRunIDs = section.duration("keepRunIDs")

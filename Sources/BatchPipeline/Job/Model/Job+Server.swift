@@ -311,9 +311,6 @@ extension Job {
       refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
-    if policy.checkpoint.ledger != .store {
-      refuse(JobPath("checkpoint", "ledger"), "a ledger in a file")
-    }
     if undo != nil { refuse(JobPath("undo"), "undo") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems

@@ -137,15 +137,6 @@ extension Job {
           remedy: "name checkpoint.path, or remove undo"
         )
       )
-    } else if policy.checkpoint.ledger == .file {
-      problems.append(
-        .init(
-          "undo",
-          "needs a ledger in the database: with one in a file a chunk may be done twice, and what was"
-            + " there before the first time would be lost",
-          remedy: "remove checkpoint.ledger"
-        )
-      )
     }
     if let keep = undo.keep {
       let longest = RunPolicy.longDurationLimit
@@ -293,15 +284,6 @@ extension Job {
 
   private func tuningProblems() -> [JobProblem] {
     var problems = policy.problems().map { JobProblem($0) }
-    if policy.skip.limit > 0, action.writes, policy.checkpoint.ledger == .file {
-      problems.append(
-        .init(
-          "skip",
-          "failed identifiers are recorded in the store",
-          remedy: "remove it, or set checkpoint.ledger to \"store\""
-        )
-      )
-    }
     if policy.skip.limit > 0, !keepsRecord {
       problems.append(
         .init(
@@ -311,12 +293,12 @@ extension Job {
         )
       )
     }
-    if policy.checkpoint.list == .store, !action.writes || policy.checkpoint.ledger == .file {
+    if policy.checkpoint.list == .store, !action.writes {
       problems.append(
         .init(
           JobPath("checkpoint", "list"),
-          "the database keeps the list of runs whose ledger it keeps",
-          remedy: "remove it, or set checkpoint.ledger to \"store\" in a job that writes"
+          "the database keeps the lists of jobs that change its rows",
+          remedy: "remove it"
         )
       )
     }
