@@ -183,24 +183,6 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 2)
   }
 
-  @Test func `records under the names of earlier versions are read`() throws {
-    try write()
-    for _ in 1...3 { try succeed("run", "job.json") }
-    let before = try names()
-    let folder = directory.file("job.batch.history")
-    for record in try FileManager.default.contentsOfDirectory(atPath: folder) {
-      let earlier = record.prefix(15) + "Z" + record.dropFirst(23)
-      try FileManager.default.moveItem(
-        atPath: "\(folder)/\(record)",
-        toPath: "\(folder)/\(earlier)"
-      )
-    }
-    #expect(try names() == before)
-    try succeed("run", "job.json")
-    #expect(try names().dropFirst() == before[...])
-    #expect(try succeed("inspect", "job.batch.history").contains("3 records"))
-  }
-
   @Test func `a job file may have any name`() throws {
     try write()
     try FileManager.default.moveItem(

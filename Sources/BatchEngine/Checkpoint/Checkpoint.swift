@@ -76,15 +76,16 @@ package final class Checkpoint {
     self.path = path
     owner = file.owner
     list = file.list
-    do {
-      metadata = try JSONDecoder().decode(RunMetadata.self, from: Data(file.metadata))
+    do throws(BatchError) {
+      metadata = try RunMetadata(file.metadata, at: path.string)
     } catch {
+      guard error.code == .damagedFile else { throw error }
       throw BatchError(
         .damagedFile,
         "this is a list of identifiers, not the checkpoint of a run",
         at: path.string,
         remedy: "name another checkpoint.path",
-        underlying: error
+        underlying: error.underlying
       )
     }
     var latest: IdentifierFile.Record?

@@ -67,7 +67,7 @@ package struct RowOutcomes: Sendable {
     guard positions.count == count, others.count == 0 else {
       throw BatchError(
         .outcomeNotRecorded,
-        "which rows these are was not recorded: an earlier version did the run, or a part of it",
+        "which rows these are is not recorded: somebody has changed or dropped tables of batch",
         remedy: "the lists of done, remaining and failed identifiers are known"
       )
     }

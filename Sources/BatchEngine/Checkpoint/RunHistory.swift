@@ -15,14 +15,10 @@ package struct RunHistory {
     /// When it began, such as 20261122T190033Z: the beginning of the name.
     package let startedAt: String
     package let byteCount: Int64
-    /// The microseconds of that second; 0 if an earlier version chose the name.
+    /// The microseconds of that second.
     fileprivate let microseconds: Int
-    /// When it was last written, which orders such records of one second.
-    fileprivate let modifiedAt: Double
 
-    fileprivate var place: (String, Int, Double, String) {
-      (startedAt, microseconds, modifiedAt, run)
-    }
+    fileprivate var place: (String, Int, String) { (startedAt, microseconds, run) }
   }
 
   /// The folder.
@@ -51,7 +47,7 @@ package struct RunHistory {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
     return names.compactMap { name in
       guard
-        let match = name.wholeMatch(of: /(\d{8}T\d{6})(?:\.(\d{6}))?Z-([0-9A-F-]{36})\.batch/),
+        let match = name.wholeMatch(of: /(\d{8}T\d{6})\.(\d{6})Z-([0-9A-F-]{36})\.batch/),
         let status = FileSystem.status(of: folder.appending(name)), status.type == .regular
       else { return nil }
       return Entry(
@@ -59,8 +55,7 @@ package struct RunHistory {
         run: String(match.3),
         startedAt: "\(match.1)Z",
         byteCount: Int64(status.size),
-        microseconds: match.2.flatMap { Int($0) } ?? 0,
-        modifiedAt: Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+        microseconds: Int(match.2) ?? 0
       )
     }.sorted { $0.place < $1.place }
   }
@@ -98,13 +93,8 @@ package struct RunHistory {
 
   /// The name of a record, such as `20261122T190033.048211Z-8CF1CAB5-….batch`.
   private static func name(of run: RunMetadata) -> String {
-    var start = stamp(run.startedAt)
-    if let microseconds = run.startedMicroseconds, (0..<1_000_000).contains(microseconds),
-      start.last == "Z"
-    {
-      start = "\(start.dropLast()).\(String(1_000_000 + microseconds).dropFirst())Z"
-    }
-    return "\(start)-\(run.run).batch"
+    let microseconds = String(1_000_000 + run.startedMicroseconds % 1_000_000).dropFirst()
+    return "\(stamp(run.startedAt).dropLast()).\(microseconds)Z-\(run.run).batch"
   }
 
   /// A timestamp as written in a file name.

@@ -1,14 +1,21 @@
-/// The fixed facts about a run in its checkpoint.
+package import BatchIdentifiers
+import BatchPlatform
+
+/// The fixed facts about a run in its checkpoint, or in the row of a shared run.
 package struct RunMetadata: Codable, Sendable {
+  /// The newest version of the record of a run that this program supports.
+  package static let version = 1
+
+  /// The version of the record: of these facts, and of the progress beside them.
+  package private(set) var version = Self.version
   /// The run's UUID.
   package var run: String
   /// The job's name.
   package var job: String
   /// When the run first began, as an ISO 8601 timestamp in UTC.
   package var startedAt: String
-  /// The microseconds of that second, which order runs begun in it; nil in files of earlier
-  /// versions.
-  package var startedMicroseconds: Int?
+  /// The microseconds of that second, which order runs begun in it.
+  package var startedMicroseconds = 0
   /// What determines the run's rows and what it writes.
   package var fingerprint: String
   /// The entity as it was when the identifiers were selected.
@@ -17,7 +24,7 @@ package struct RunMetadata: Codable, Sendable {
   package var table: String?
   /// Where done chunks are recorded.
   package var ledger: LedgerPlace
-  /// The absolute path of the database; nil in files of earlier versions.
+  /// The absolute path of the database; nil for a server.
   package var database: String?
   /// The path of an export's file until it is complete.
   package var partialOutput: String?
@@ -29,17 +36,14 @@ package struct RunMetadata: Codable, Sendable {
   package var runID: String?
   /// For an undo: the run that it undoes.
   package var undone: String?
-  /// The number of rows that run recorded; nil in files of earlier versions.
+  /// The number of rows that run recorded.
   package var undoableRows: Int?
-  /// Whether the store knew the run before the checkpoint existed; nil in files of earlier
-  /// versions.
-  package var isEntered: Bool?
   /// Earlier runs of the job with such an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 
-  /// Who began it; nil in files of earlier versions.
+  /// Who began it.
   package var invocation: RunInvocation?
-  /// The values of the job's parameters in words; nil in files of earlier versions.
+  /// The values of the job's parameters in words; nil for work that has none.
   package var parameters: [String: String]?
 
   package init(
@@ -56,6 +60,52 @@ package struct RunMetadata: Codable, Sendable {
     self.fingerprint = fingerprint
     self.schema = schema
     self.ledger = ledger
+  }
+
+  /// Reads what a run was begun with.
+  ///
+  /// - Parameters:
+  ///   - json: The text.
+  ///   - place: Where it is recorded.
+  /// - Throws: `BatchError` of code `unsupportedVersion` if another version wrote it, `damagedFile` if it is something
+  ///   else.
+  package init(_ json: some Sequence<UInt8>, at place: String?) throws(BatchError) {
+    let json = Data(json)
+    do {
+      let record = try JSONDecoder().decode(VersionedRecord.self, from: json)
+      if record.version != Self.version {
+        throw BatchError.otherVersion(isNewer: record.version != nil, at: place)
+      }
+      self = try JSONDecoder().decode(RunMetadata.self, from: json)
+    } catch let error as BatchError {
+      throw error
+    } catch {
+      throw BatchError(
+        .damagedFile,
+        "this is not the record of a run",
+        at: place,
+        underlying: error
+      )
+    }
+  }
+}
+
+/// What every version of the record has.
+private struct VersionedRecord: Decodable {
+  let run: String
+  let version: Int?
+}
+
+extension BatchError {
+  fileprivate static func otherVersion(isNewer: Bool, at place: String?) -> BatchError {
+    BatchError(
+      .unsupportedVersion,
+      isNewer
+        ? "the run was begun by a newer version of batch"
+        : "the run was begun by an earlier version of batch",
+      at: place,
+      remedy: "finish it with that version, or run with --fresh to set it aside"
+    )
   }
 }
 

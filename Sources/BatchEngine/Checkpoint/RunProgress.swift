@@ -31,9 +31,9 @@ package struct RunProgress: Codable, Sendable {
   package var done = DoneRanges()
   /// The working time so far, over all resumptions, with the selection.
   package var elapsedSeconds = 0.0
-  /// The part of that for the selection; nil in files of earlier versions, which left it out.
-  package var selectionSeconds: Double?
-  /// The part of that by the process that wrote this; nil in files of earlier versions.
+  /// The part of that for the selection.
+  package var selectionSeconds = 0.0
+  /// The part of that by the process that wrote this; nil before one has worked.
   package var processSeconds: Double?
   /// When this was written, in seconds since 1970, so that a live run's times can be extrapolated.
   package var recordedAt: Double?
@@ -57,8 +57,7 @@ package struct RunProgress: Codable, Sendable {
   package var error: String?
   /// Why the run was stopped, if not by request.
   package var stopReason: String?
-  /// Whether the caller knows that the run is finished; nil in files of earlier versions, which
-  /// reported it without a record.
+  /// Whether the caller knows that the run is finished; nil before its end.
   package var isAcknowledged: Bool?
   /// Whether failed identifiers were last retried.
   package var isRetry: Bool?

@@ -30,7 +30,7 @@ public struct RunSummary: Sendable, Encodable {
   public var wasKilled = false
   /// How long the run has taken, over all resumptions.
   public var elapsedSeconds: Double
-  /// The last process's part of that; nil if written by an earlier version.
+  /// The last process's part of that; nil if only the end of the run is known.
   public var processSeconds: Double?
   /// The speed; nil before anything was done.
   public var identifiersPerSecond: Double?

@@ -28,7 +28,7 @@ final class TemporaryFile: Sendable {
         permissions: .ownerReadWrite
       )
       guard let opened else { continue }
-      _ = path.withPlatformString { unsafe unlink($0) }
+      _ = unsafe path.withPlatformString { unsafe unlink($0) }
       self.folder = folder
       descriptor = opened
       return

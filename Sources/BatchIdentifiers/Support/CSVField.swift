@@ -26,7 +26,7 @@ package enum CSVField {
     }
     let isUTF8 = unsafe Span<UInt8>(_unsafeBytes: bytes).isUTF8
     if isUTF8 {
-      for byte in unsafe bytes { append(byte) }
+      for index in bytes.indices { unsafe append(bytes[index]) }
     } else {
       unsafe bytes.forEachRepairedByte(append)
     }

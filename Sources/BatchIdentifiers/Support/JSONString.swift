@@ -5,7 +5,7 @@ package enum JSONString {
   /// Appends a text.
   package static func append(_ text: String, to json: inout [UInt8]) {
     var text = text
-    text.withUTF8 { bytes in
+    _ = text.withUTF8 { bytes in
       unsafe append(UnsafeRawBufferPointer(bytes), to: &json)
     }
   }

@@ -28,13 +28,12 @@ extension ModelContext {
     try container.requireStore(at: store)
     let connection = try connection(to: store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
-      let isThere = try hasHistory(connection)
+      let isThere = try HistoryLog.exists(in: connection)
       if let token { try refuseExpired(token, isThere: isThere, in: connection) }
       guard isThere else { return [] }
       let identity = container.stores[store].identity.uuid
-      let mark = try HistoryLog.hasMarks(in: connection) ? "mark" : "0"
       let saves = try connection.prepare(
-        "SELECT id, saved_at, author, \(mark) FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
+        "SELECT id, saved_at, author, mark FROM _batch_history WHERE id > ? ORDER BY id LIMIT ?"
       )
       try saves.bind(token?.transaction ?? 0, at: 1)
       try saves.bind(Int64(limit), at: 2)
@@ -69,7 +68,7 @@ extension ModelContext {
     let writer = try writer(to: store)
     try container.turns[store].withLock { _ throws(BatchError) in
       try writer.transaction(.immediate) { () throws(BatchError) in
-        guard try hasHistory(writer) else { return }
+        guard try HistoryLog.exists(in: writer) else { return }
         let end = SQLValue.integer(token.transaction)
         try writer.execute(
           """
@@ -96,10 +95,6 @@ extension ModelContext {
     )
   }
 
-  private func hasHistory(_ connection: Connection) throws(BatchError) -> Bool {
-    try connection.value("SELECT 1 FROM sqlite_schema WHERE name = '_batch_history'") != nil
-  }
-
   private func refuseExpired(
     _ token: HistoryToken,
     isThere: Bool,
@@ -118,7 +113,6 @@ extension ModelContext {
     } else if token.transaction > last {
       reason = "the history ends with transaction \(last), before \(token.transaction)"
     } else {
-      guard try HistoryLog.hasMarks(in: connection) else { return }
       // The token's transaction may be deleted, if it is the last one that is.
       let mark = try number(
         """

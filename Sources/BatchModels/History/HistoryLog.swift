@@ -75,19 +75,16 @@ struct HistoryLog {
     }
   }
 
-  /// Whether transactions have marks, unlike those of an earlier version.
-  static func hasMarks(in connection: Connection) throws(BatchError) -> Bool {
-    let column = "SELECT 1 FROM pragma_table_info('_batch_history') WHERE name = 'mark'"
-    return try connection.value(column) != nil
+  /// Whether the store has a history.
+  ///
+  /// - Throws: `BatchError` of code `unsupportedVersion` for an earlier version's.
+  static func exists(in connection: Connection) throws(BatchError) -> Bool {
+    try connection.hasOwnTable("_batch_history", with: ["mark", "previous"])
   }
 
   private func begin() throws(BatchError) -> SQLValue {
     for statement in Self.schema { try connection.execute(statement) }
-    if try !Self.hasMarks(in: connection) {
-      for column in ["mark INTEGER NOT NULL DEFAULT 0", "previous INTEGER"] {
-        try connection.execute("ALTER TABLE _batch_history ADD COLUMN \(column)")
-      }
-    }
+    _ = try Self.exists(in: connection)
     try connection.execute(
       """
       INSERT INTO _batch_history (saved_at, author, mark, previous)

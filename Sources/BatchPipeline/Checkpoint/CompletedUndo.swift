@@ -10,7 +10,7 @@ package struct CompletedUndo: Sendable, Encodable {
   package let rows: Int
   /// The number of rows left alone, since somebody had changed them.
   package let failed: Int
-  /// The number of rows that the undone run had recorded; nil if an earlier version undid it.
+  /// The number of rows that the undone run had recorded.
   private let recorded: Int?
 
   /// Whether some rows are still as the run left them.

@@ -43,9 +43,6 @@ extension Job {
 }
 
 extension Checkpoint {
-  /// Whether an earlier version created it for work by objects, without describing the work.
-  var isOfEarlierContexts: Bool { metadata.fingerprint == "contexts" }
-
   /// Whether it belongs to a run by objects.
   fileprivate var isOfContexts: Bool {
     var job = Job(

@@ -35,9 +35,6 @@ struct ContextRunWork: RunWork {
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
-    // Earlier versions stored only the file's name.
-    let stem = job.checkpointPath.stem ?? ""
-    if checkpoint.isOfEarlierContexts, checkpoint.metadata.job == "contexts:\(stem)" { return }
     let entity = selection.entity ?? checkpoint.list.header.entityName
     try checkpoint.refuse(unless: job.concerning(entity), nil)
   }

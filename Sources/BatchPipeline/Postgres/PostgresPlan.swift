@@ -308,14 +308,14 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// Refuses the record of a run that an earlier version began, or one of rows that another role has selected.
+  /// Refuses the record of a run that somebody has changed, or one of rows that another role has selected.
   func refuse(unlessExpecting recorded: [String], at place: String) throws(BatchError) {
     guard let begun = ExpectedTables(recorded: recorded) else {
       throw BatchError(
         .otherRun,
-        "the run was begun by an earlier version of batch",
+        "the record of what the run expects of the schema was changed by hand",
         at: place,
-        remedy: "finish it with that version, or run with --fresh to set it aside"
+        remedy: "run with --fresh to set the run aside"
       )
     }
     guard begun.reader != ExpectedTables.reader(of: table, in: database) else { return }

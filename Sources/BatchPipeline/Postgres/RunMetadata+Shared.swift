@@ -9,14 +9,15 @@ extension RunMetadata {
   ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
   init(ofSharedRun run: SharedRun) throws(BatchError) {
-    do {
-      self = try JSONDecoder().decode(RunMetadata.self, from: Data(run.metadata))
+    do throws(BatchError) {
+      try self.init(run.metadata, at: "_batch_run")
     } catch {
+      guard error.code == .damagedFile else { throw error }
       throw BatchError(
         .damagedFile,
         "the metadata of run \(run.run) in _batch_run cannot be read",
         advice: "the tables were changed by hand; \(.beginAnew)",
-        underlying: error
+        underlying: error.underlying
       )
     }
   }

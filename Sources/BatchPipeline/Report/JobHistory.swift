@@ -54,7 +54,7 @@ public struct RecordedRun: Sendable, Encodable {
   public let condition: String?
   /// The values of its parameters, in words.
   public let parameters: [String: String]
-  /// Who started it, and from where; nil for an earlier version.
+  /// Who started it, and from where; nil for an undo of objects.
   public let invocation: RunInvocation?
   /// The run that it undid, if any.
   public let undone: String?
@@ -62,9 +62,8 @@ public struct RecordedRun: Sendable, Encodable {
   package let undo: CompletedUndo?
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
-  /// Its position among the runs: by start time, and for one that an earlier version began, by when
-  /// its record was last written.
-  fileprivate let place: (startedAt: String, microseconds: Int, recordedAt: Double, run: String)
+  /// Its position among the runs, by start time.
+  fileprivate let place: (startedAt: String, microseconds: Int, run: String)
 
   /// One of the last runs of a job.
   ///
@@ -111,7 +110,6 @@ public struct RecordedRun: Sendable, Encodable {
       metadata,
       summary,
       entity: checkpoint.list.header.entityName,
-      recordedAt: progress.recordedAt,
       undo: metadata.undone == nil ? CompletedUndo(of: metadata.run, ofJob: job) : nil
     )
   }
@@ -122,20 +120,16 @@ public struct RecordedRun: Sendable, Encodable {
   ///   - metadata: What it began with.
   ///   - summary: How it stands.
   ///   - entity: The entity of its rows; nil for the one of its job.
-  ///   - recordedAt: When that was written.
   ///   - undo: The run that undid it.
   init(
     _ metadata: RunMetadata,
     _ summary: RunSummary,
     entity: String? = nil,
-    recordedAt: Double? = nil,
     undo: CompletedUndo? = nil
   ) {
     self.summary = summary
     startedAt = metadata.startedAt
-    place = (
-      metadata.startedAt, metadata.startedMicroseconds ?? 0, recordedAt ?? 0, metadata.run
-    )
+    place = (metadata.startedAt, metadata.startedMicroseconds, metadata.run)
     parameters = metadata.parameters ?? [:]
     invocation = metadata.invocation
     undone = metadata.undone

@@ -20,8 +20,8 @@ extension Checkpoint {
     }
     guard plan.expected.recorded == metadata.schema else {
       throw refusal(
-        "the run was begun by an earlier version of batch",
-        remedy: "finish it with that version, or run with --fresh to set the checkpoint aside"
+        "the record of what the run expects of the schema was changed by hand",
+        remedy: "run with --fresh to set the checkpoint aside"
       )
     }
   }

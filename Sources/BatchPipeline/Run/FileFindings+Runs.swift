@@ -121,8 +121,6 @@ extension FileFindings {
     get throws(BatchError) {
       let candidates = (stored ?? []).filter { run in
         guard run.run != checkpoint?.metadata.run, !setAside.contains(run.run) else { return false }
-        // Whether an earlier version's checkpoint was set aside is unknown.
-        if run.checkpoint == nil, checkpoint != nil { return false }
         switch run.standing {
         case .unfinished: return !run.done.rows.isEmpty || run.process != nil
         case .finished: return true
@@ -137,7 +135,7 @@ extension FileFindings {
 
   /// The error for an unfinished run without a checkpoint at the job's path.
   func isInTheWay(_ lost: StoredRun) -> BatchError {
-    guard let checkpointPath, let path = lost.checkpoint.map({ FilePath($0) }),
+    guard let checkpointPath, case let path = FilePath(lost.checkpoint),
       let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.run == lost.run
     else { return lost.isInTheWay }
     let own = FileSystem.absolute(checkpointPath)
@@ -176,7 +174,7 @@ extension FileFindings {
   ///
   /// For a run to be resumed, the comparison of job and store comes first, since it can say more.
   func refuseIfUnknown(_ checkpoint: Checkpoint) throws(BatchError) {
-    guard let stored, checkpoint.metadata.ledger == .store, checkpoint.metadata.job == job else {
+    guard stored != nil, checkpoint.metadata.ledger == .store, checkpoint.metadata.job == job else {
       return
     }
     if let own = self.stored(checkpoint) { return try own.refuseIfIncomplete() }
@@ -184,9 +182,7 @@ extension FileFindings {
     if progress.state.isFinished {
       // The store may have forgotten an acknowledged run.
       if progress.awaitsAcknowledgement { throw checkpoint.isUnknown }
-    } else if checkpoint.wasEntered
-      || stored.contains(where: { $0.startedAt > checkpoint.metadata.startedAt })
-    {
+    } else {
       throw checkpoint.missingLedger()
     }
   }
@@ -209,9 +205,6 @@ extension FileFindings {
 }
 
 extension Checkpoint {
-  /// Whether the store knew the run before this file existed, and so still must.
-  var wasEntered: Bool { metadata.isEntered == true || !progress.done.rows.isEmpty }
-
   fileprivate var isUnknown: BatchError {
     BatchError(
       .otherRun,

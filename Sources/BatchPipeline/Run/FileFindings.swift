@@ -33,7 +33,7 @@ struct FileFindings {
   var oldestEnd: String?
   /// The file to set aside for the new checkpoint: of a run that is not over, or damaged.
   var replacedFile: FilePath?
-  /// The runs whose checkpoints were set aside by an earlier version.
+  /// The runs whose checkpoints were set aside.
   var setAside: Set<String> = []
   /// Whether the store keeps the list of a run.
   var storeHasList = false
@@ -66,10 +66,6 @@ extension FileFindings {
     }
     if let store {
       stored = try await store.runs(ofJob: job.name)
-      if checkpoint?.isOfEarlierContexts == true {
-        let name = "contexts:\(FileSystem.absolute(job.checkpointPath))"
-        stored? += try await store.runs(ofJob: name)
-      }
       if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
     }
     guard request.fresh, let file else { return }
@@ -94,10 +90,6 @@ extension FileFindings {
   var settledRuns: Set<String> {
     var runs = setAside
     if let checkpoint, isFinished(checkpoint) { runs.insert(checkpoint.metadata.run) }
-    // Whether earlier versions' checkpoints were set aside is unknown.
-    if checkpoint != nil {
-      runs.formUnion((stored ?? []).filter { $0.checkpoint == nil }.map(\.run))
-    }
     return runs
   }
 

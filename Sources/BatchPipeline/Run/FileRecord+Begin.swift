@@ -78,7 +78,6 @@ extension FileRecord {
     metadata.runID = options.runID
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
-    metadata.isEntered = plan.ledger == .store ? true : nil
     metadata.invocation = job.invocation(commandLine: options.commandLine)
     return metadata
   }

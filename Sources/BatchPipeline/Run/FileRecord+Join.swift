@@ -65,25 +65,11 @@ extension FileRecord {
       try checkpoint.beginOutputAnew()
       run.done = DoneRanges()
     }
-    if run.done == nil {
+    guard let done = run.done else {
       try findings.refuseIfUnknown(checkpoint)
-      guard !checkpoint.wasEntered else { throw checkpoint.missingLedger() }
-      // An earlier version was killed between saving the checkpoint and entering the run in the
-      // store.
-      _ = try await run.lane?.prepareStore()
-      var description = RunDescription(
-        checkpoint.metadata,
-        total: checkpoint.list.count,
-        at: checkpoint.path
-      )
-      description.settledRuns = Checkpoint.runsSetAside(of: job.checkpointPath)
-      try await run.lane?.begin(description)
+      throw checkpoint.missingLedger()
     }
-    let session = RunSession(
-      checkpoint: checkpoint,
-      done: run.done ?? DoneRanges(),
-      isResumed: true
-    )
+    let session = RunSession(checkpoint: checkpoint, done: done, isResumed: true)
     // So that a kill is not mistaken for the earlier stop. If it cannot be written, that will show.
     try? session.reopen()
     onEvent(.resumed(session.summary()))

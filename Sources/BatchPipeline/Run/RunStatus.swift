@@ -70,7 +70,7 @@ public struct RunStatus: Sendable {
       summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
-    let workSeconds = summary.elapsedSeconds - (checkpoint.progress.selectionSeconds ?? 0)
+    let workSeconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
     if workSeconds > 0, summary.done > 0 {
       let rate = Double(summary.done) / workSeconds
       summary.identifiersPerSecond = rate
@@ -92,6 +92,6 @@ extension RunMetadata {
   /// When the run first began, in seconds since 1970.
   fileprivate var startSeconds: Double? {
     guard let start = try? Date(startedAt, strategy: .iso8601) else { return nil }
-    return start.timeIntervalSince1970 + Double(startedMicroseconds ?? 0) / 1_000_000
+    return start.timeIntervalSince1970 + Double(startedMicroseconds) / 1_000_000
   }
 }

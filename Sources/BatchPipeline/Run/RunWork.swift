@@ -33,8 +33,8 @@ struct RunIdentity: Sendable {
   let run: String
   /// When it first began, as an ISO 8601 timestamp in UTC.
   let startedAt: String
-  /// The microseconds of that second; nil for a run that an earlier version began.
-  let startedMicroseconds: Int?
+  /// The microseconds of that second.
+  let startedMicroseconds: Int
   /// What it depends on of the schema, as it was when it began; nil for a run that begins now, and
   /// for one that rows of several entities may concern.
   let expected: ExpectedSchema?
@@ -54,7 +54,7 @@ struct RunIdentity: Sendable {
   init(startedAt: String) {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
-    startedMicroseconds = nil
+    startedMicroseconds = 0
     (expected, schema) = (nil, [])
   }
 

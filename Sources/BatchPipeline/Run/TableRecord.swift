@@ -210,11 +210,10 @@ final class TableRecord: RunRecord {
     return plan
   }
 
-  /// Creates a table that the version which began the run lacks, and removes requests to processes that are gone.
+  /// Removes requests to processes that are gone.
   private func prepare(toTakePartIn run: SharedRun) async throws(BatchError) {
     let (tables, lease) = (requireTables(), lease)
     try await opening.persistently(within: lease) { session throws(BatchError) in
-      try session.transaction { () throws(BatchError) in try tables.createExits(in: session) }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
       try tables.request(nil, of: run.run, in: session)

@@ -38,7 +38,7 @@ struct LineEncoder: Sendable {
       for (index, column) in columns.enumerated() {
         if index > 0 { line.append(UInt8(ascii: ",")) }
         var name = column.name
-        name.withUTF8 { unsafe CSVField.append(UnsafeRawBufferPointer($0), to: &line) }
+        _ = name.withUTF8 { unsafe CSVField.append(UnsafeRawBufferPointer($0), to: &line) }
       }
       header = line + [0x0d, 0x0a]
       prefixes = []
@@ -101,7 +101,7 @@ struct LineEncoder: Sendable {
       unsafe value.withUnsafeBytes { unsafe Base64.append($0, to: &line) }
       if format == .ndjson { line.append(contentsOf: #""}"#.utf8) }
     case .text:
-      unsafe value.withUnsafeBytes {
+      _ = unsafe value.withUnsafeBytes {
         switch format {
         case .ndjson: unsafe JSONString.append($0, to: &line)
         case .csv: unsafe CSVField.append($0, to: &line)

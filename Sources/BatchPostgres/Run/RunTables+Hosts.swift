@@ -33,7 +33,6 @@ extension RunTables {
       host.spanCount = Int(present.integer(row, 8) ?? 0)
       return host
     }
-    guard try mayUseExits("SELECT", in: session) else { return hosts }
     let gone = try session.execute(
       """
       SELECT host, name, process, \(times), state, reason FROM (
@@ -55,14 +54,13 @@ extension RunTables {
     return hosts
   }
 
-  /// Records how a process ends its part of a run; nothing if the process's row is gone, or the role may not.
+  /// Records how a process ends its part of a run; nothing if the process's row is gone.
   func enter(
     _ exit: HostExit,
     of host: String,
     inRun run: String,
     in session: PostgresSession
   ) throws(BatchError) {
-    guard try mayUseExits("SELECT", "INSERT", "DELETE", in: session) else { return }
     try session.executeAtEase(
       """
       WITH older AS (
@@ -79,19 +77,6 @@ extension RunTables {
       exit.reason.map { .text($0) } ?? .null,
       .integer(Int64(Self.exitLimit - 1))
     )
-  }
-
-  /// Whether the table of exits exists, and the role has these rights on it.
-  ///
-  /// Programs of earlier versions have neither created it nor told anybody to grant rights on it.
-  func mayUseExits(_ rights: String..., in session: PostgresSession) throws(BatchError) -> Bool {
-    try session.text(
-      """
-      SELECT coalesce(bool_and(has_table_privilege(to_regclass($1)::oid, r)), false) FROM unnest($2::text[]) AS r
-      """,
-      .text(exit),
-      .array(PostgresArray(rights))
-    ) == "t"
   }
 }
 

@@ -53,13 +53,13 @@ package struct RunTables: Sendable, Hashable {
   var failure: String { name("_batch_failure") }
   var passedOver: String { name("_batch_passed_over") }
   var part: String { name("_batch_part") }
-  var exit: String { name(Self.exitName) }
+  var exit: String { name("_batch_exit") }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
   /// Whether the tables that a run needs exist; inside the caller's transaction.
   package func exist(in session: PostgresSession) throws(BatchError) -> Bool {
-    try missing(in: session).allSatisfy { $0 == Self.exitName }
+    try missing(in: session).isEmpty
   }
 
   /// Refuses a schema in which the session's role may not keep a run: it may not create the tables, or another role has
@@ -112,18 +112,11 @@ package struct RunTables: Sendable, Hashable {
 
   /// Creates the missing tables, inside the caller's transaction.
   ///
-  /// A role that may not create the table of exits does without it where an earlier version created the others.
-  ///
   /// - Throws: `BatchError` of code `accessDenied` with what to grant, `damagedFile` if somebody has dropped some
   ///   tables.
   package func create(in session: PostgresSession) throws(BatchError) {
-    switch try missing(in: session) {
-    case []: return try requireRights(in: session)
-    case [Self.exitName]:
-      try requireRights(in: session)
-      return try createExits(in: session)
-    default: try requireUse(in: session)
-    }
+    try requireUse(in: session)
+    if try exist(in: session) { return }
     try lock(in: session)
     let missing = try missing(in: session)
     if missing.contains("_batch_run"), !missing.contains("_batch_span"),
@@ -141,15 +134,6 @@ package struct RunTables: Sendable, Hashable {
     try session.execute(together: definitions.map { PostgresStatement(sql: $0) })
   }
 
-  /// Creates the table of exits beside the tables of an earlier version, inside the caller's transaction, if the role
-  /// may.
-  package func createExits(in session: PostgresSession) throws(BatchError) {
-    guard try missing(in: session) == [Self.exitName], try mayCreate(in: session) else { return }
-    try lock(in: session)
-    guard try missing(in: session) == [Self.exitName] else { return }
-    for definition in definitions(of: Self.exitName) { try session.execute(definition) }
-  }
-
   /// Lets one host at a time create tables: IF NOT EXISTS does not cover two that do so at once.
   private func lock(in session: PostgresSession) throws(BatchError) {
     try session.execute(
@@ -158,12 +142,10 @@ package struct RunTables: Sendable, Hashable {
     )
   }
 
-  /// The one table without which a run can be.
-  private static let exitName = "_batch_exit"
   /// The tables that every run needs.
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
-    "_batch_failure", "_batch_passed_over", "_batch_part",
+    "_batch_failure", "_batch_passed_over", "_batch_part", "_batch_exit",
   ]
 
   private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
@@ -174,10 +156,10 @@ package struct RunTables: Sendable, Hashable {
       WHERE n.nspname = $1 AND c.relname = ANY ($2)
       """,
       .text(schema),
-      .array(PostgresArray(Self.names + [Self.exitName]))
+      .array(PostgresArray(Self.names))
     )
     let present = Set((0..<found.count).compactMap { found.text($0, 0) })
-    return (Self.names + [Self.exitName]).filter { !present.contains($0) }
+    return Self.names.filter { !present.contains($0) }
   }
 
   private func definitions(of table: String) -> [String] {
@@ -248,7 +230,7 @@ package struct RunTables: Sendable, Hashable {
           attempt int NOT NULL, failed_at timestamptz NOT NULL, PRIMARY KEY (run, position))
         """
       ]
-    case Self.exitName:
+    case "_batch_exit":
       [
         """
         CREATE TABLE \(exit) (

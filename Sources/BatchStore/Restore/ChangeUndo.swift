@@ -6,7 +6,7 @@ package struct ChangeUndo: Restoration {
   private let log: UndoLog<ChangeRecord>
   /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
-  /// The tables as they were when the run began; nil for runs of an earlier version.
+  /// The tables as they were when the run began; nil if that record was changed by hand.
   private let expected: ExpectedSchema?
   /// Whether all of the run was undone before.
   private let wasUndone: Bool

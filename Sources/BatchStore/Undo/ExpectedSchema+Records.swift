@@ -21,7 +21,7 @@ extension ExpectedSchema {
 
 extension StoredUndo {
   /// What the records of an update or a deletion depend on, in the table of its entity; nil for
-  /// records of several tables, and for runs of an earlier version.
+  /// records of several tables.
   package func expectedSchema(of table: String) -> ExpectedSchema? {
     guard shape.kind != .objects else { return nil }
     return schema.flatMap { ExpectedSchema(recorded: $0) }?

@@ -14,17 +14,17 @@ package struct StoredUndo: Sendable {
   package let entity: String
   /// What was recorded.
   package let shape: UndoShape
-  /// The declared types of the recorded columns; nil for runs by objects or of an earlier version.
+  /// The declared types of the recorded columns; nil for runs by objects.
   package let types: [String]?
   /// What the run expected of the schema; for a run by objects, all tables as they were when it
   /// began.
   package let schema: [String]?
-  /// The UUID of the changed store; nil for runs of an earlier version.
+  /// The UUID of the changed store; nil if that has none of its own.
   package private(set) var store: String?
   /// The number of rows that can be undone.
   package private(set) var rows = 0
-  /// The number of rows that the run recorded; nil for runs of an earlier version.
-  private var recordedRows: Int?
+  /// The number of rows that the run recorded.
+  private var recordedRows = 0
   /// The size of the records in bytes.
   package private(set) var bytes = 0
   /// Whether an undo of the run has begun.
@@ -64,11 +64,11 @@ package struct StoredUndo: Sendable {
         run TEXT PRIMARY KEY, job TEXT NOT NULL, started_at TEXT NOT NULL, kept_until TEXT,
         entity TEXT NOT NULL, key TEXT NOT NULL, columns TEXT NOT NULL,
         is_deletion INTEGER NOT NULL, is_undone INTEGER NOT NULL DEFAULT 0, kind TEXT, store TEXT,
-        types TEXT, seal TEXT, recorded INTEGER, schema TEXT
+        types TEXT, seal TEXT NOT NULL, recorded INTEGER NOT NULL, schema TEXT
       )
       """
     )
-    try addColumns(in: connection)
+    try requireColumns(in: connection)
     // Later records of a run have higher numbers.
     try connection.execute(
       """
@@ -80,25 +80,12 @@ package struct StoredUndo: Sendable {
     try connection.execute("CREATE INDEX IF NOT EXISTS _batch_undo_by_run ON _batch_undo (run)")
   }
 
-  /// The columns that an earlier version's table lacks.
-  private static let addedColumns = ["kind", "store", "types", "seal", "recorded", "schema"]
-
-  /// Adds the columns that an earlier version's table lacks.
-  private static func addColumns(in connection: Connection) throws(BatchError) {
-    let present = try columns(in: connection)
-    for column in addedColumns where !present.contains(column) {
-      let type = column == "recorded" ? "INTEGER" : "TEXT"
-      try connection.execute("ALTER TABLE _batch_undo_run ADD COLUMN \(column) \(type)")
-    }
-  }
-
-  /// Prepares the tables for the records of a resumed run, which an earlier version may have begun.
-  static func prepareToResume(in connection: Connection) throws(BatchError) {
-    if try connection.value(tables) == .integer(1) { try addColumns(in: connection) }
-  }
-
-  private static func columns(in connection: Connection) throws(BatchError) -> [String] {
-    try connection.texts("SELECT name FROM pragma_table_info('_batch_undo_run')")
+  /// Refuses an earlier version's table.
+  private static func requireColumns(in connection: Connection) throws(BatchError) {
+    _ = try connection.hasOwnTable(
+      "_batch_undo_run",
+      with: ["kind", "store", "types", "seal", "recorded", "schema"]
+    )
   }
 
   /// Enters a new run, in the transaction that enters it in the ledger.
@@ -168,7 +155,7 @@ package struct StoredUndo: Sendable {
 
   /// Refuses records that are not exactly those of the run.
   func requireAllRecords(at path: String) throws(BatchError) {
-    guard let recordedRows, recordedRows != rows else { return }
+    guard recordedRows != rows else { return }
     throw BatchError(
       .damagedFile,
       "table _batch_undo has \(rows.grouped) rows of run \(run), which has recorded \(recordedRows.grouped)",
@@ -201,14 +188,13 @@ package struct StoredUndo: Sendable {
   /// A job's runs that can be undone, the last one first.
   static func all(ofJob job: String, in connection: Connection) throws(BatchError) -> [StoredUndo] {
     guard try connection.value(tables) == .integer(1) else { return [] }
-    let present = try columns(in: connection)
-    let added = addedColumns.map { present.contains($0) ? $0 : "NULL" }
+    try requireColumns(in: connection)
     let rows = try connection.prepare(
       """
       SELECT r.run, started_at, kept_until, entity, is_deletion,
         (SELECT sum(rows) FROM _batch_undo AS u WHERE u.run = r.run), is_undone,
         (SELECT sum(length(bytes)) FROM _batch_undo AS u WHERE u.run = r.run),
-        \(added.joined(separator: ", "))
+        kind, store, types, seal, recorded, schema
       FROM _batch_undo_run AS r WHERE job = ? ORDER BY r.rowid DESC
       """
     )
@@ -238,8 +224,8 @@ package struct StoredUndo: Sendable {
       undo.isUndone = rows.integer(at: 6) != 0
       undo.bytes = Int(rows.integer(at: 7))
       undo.store = text(9)
-      undo.recordedRows = rows.isNull(at: 12) ? nil : Int(rows.integer(at: 12))
-      if let seal = text(11), seal != undo.seal(ofStore: undo.store) { throw damaged(run) }
+      undo.recordedRows = Int(rows.integer(at: 12))
+      if text(11) != undo.seal(ofStore: undo.store) { throw damaged(run) }
       try undo.check()
       found.append(undo)
     }

@@ -27,8 +27,6 @@ extension Ledger {
       for failure in failures { try enterAgain(failure, of: retried, in: connection) }
       return
     }
-    // An earlier version's run has no such table.
-    try Self.createFailureTable(in: connection)
     for failure in failures {
       try connection.execute(
         """

@@ -27,8 +27,6 @@ extension Ledger {
     in connection: Connection
   ) throws(BatchError) {
     if passedOver.isEmpty { return }
-    // An earlier version's run has no such table.
-    try Self.createPassedOverTable(in: connection)
     guard let retried else {
       return try enter(passedOver.packed(from: 0), at: positions.lowerBound, in: connection)
     }

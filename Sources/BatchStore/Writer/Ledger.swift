@@ -49,8 +49,6 @@ struct Ledger {
   ) throws(BatchError) -> Int {
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
     guard try connection.value(table) != nil else { return 0 }
-    // An earlier version made fewer tables and columns.
-    try createTables(in: connection)
     var count = 0
     for stored in try StoredRun.all(ofJob: job, in: connection) where stored.run != kept {
       switch stored.standing {

@@ -23,8 +23,8 @@ package struct StoredRun: Sendable {
   package let total: Int
   /// When it selected them, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// The path of its checkpoint; nil for an earlier version's run.
-  package let checkpoint: String?
+  /// The path of its checkpoint.
+  package let checkpoint: String
   /// When all were done, as an ISO 8601 timestamp in UTC.
   package let endedAt: String?
   /// How long the run took.
@@ -45,10 +45,7 @@ package struct StoredRun: Sendable {
     switch state {
     case .acknowledged?: return .acknowledged
     case .setAside?: return .setAside
-    case nil:
-      if done.count < total { return .unfinished }
-      // Earlier versions did not distinguish these; after their finished runs a new one starts.
-      return checkpoint == nil ? .acknowledged : .finished
+    case nil: return done.count < total ? .unfinished : .finished
     }
   }
 }
@@ -64,29 +61,28 @@ extension StoredRun {
 // MARK: The table
 
 extension StoredRun {
-  private static let addedColumns = [
-    ("run_id", "TEXT"), ("checkpoint", "TEXT"), ("owner", "TEXT"), ("state", "TEXT"),
-    ("ended_at", "TEXT"), ("elapsed_seconds", "REAL"),
+  private static let columns = [
+    "run", "job", "total", "started_at", "run_id", "checkpoint", "owner", "state", "ended_at",
+    "elapsed_seconds",
   ]
 
-  /// Creates the table if it is missing, and adds columns to an earlier version's.
+  /// Creates the table if it is missing.
+  ///
+  /// - Throws: `BatchError` of code `unsupportedVersion` for an earlier version's.
   static func createTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS _batch_run (
         run TEXT PRIMARY KEY, job TEXT NOT NULL, total INTEGER NOT NULL, started_at TEXT NOT NULL,
-        \(addedColumns.map { "\($0) \($1)" }.joined(separator: ", "))
+        run_id TEXT, checkpoint TEXT NOT NULL, owner TEXT, state TEXT, ended_at TEXT, elapsed_seconds REAL
       ) WITHOUT ROWID
       """
     )
-    let present = Set(try columns(in: connection))
-    for (name, type) in addedColumns where !present.contains(name) {
-      try connection.execute("ALTER TABLE _batch_run ADD COLUMN \(name) \(type)")
-    }
+    _ = try exists(in: connection)
   }
 
-  private static func columns(in connection: Connection) throws(BatchError) -> [String] {
-    try connection.texts("SELECT name FROM pragma_table_info('_batch_run')")
+  private static func exists(in connection: Connection) throws(BatchError) -> Bool {
+    try connection.hasOwnTable("_batch_run", with: columns)
   }
 
   /// A job's runs, in the caller's transaction.
@@ -94,13 +90,10 @@ extension StoredRun {
     ofJob job: String,
     in connection: Connection
   ) throws(BatchError) -> [StoredRun] {
-    let present = Set(try columns(in: connection))
-    guard !present.isEmpty else { return [] }
-    // An earlier version's table is read as it is.
-    let added = addedColumns.map { present.contains($0.0) ? $0.0 : "NULL" }
+    guard try exists(in: connection) else { return [] }
     let rows = try connection.prepare(
       """
-      SELECT run, total, started_at, \(added.joined(separator: ", "))
+      SELECT run, total, started_at, run_id, checkpoint, owner, state, ended_at, elapsed_seconds
       FROM _batch_run WHERE job = ? ORDER BY started_at, run
       """
     )
@@ -118,7 +111,7 @@ extension StoredRun {
           runID: text(3),
           total: Int(rows.integer(at: 1)),
           startedAt: rows.text(at: 2),
-          checkpoint: text(4),
+          checkpoint: rows.text(at: 4),
           endedAt: text(7),
           elapsedSeconds: elapsed,
           process: text(5).flatMap(RunOwner.livingProcess),
@@ -134,8 +127,8 @@ extension StoredRun {
 extension StoredRun {
   /// The names of the jobs that have runs in the store.
   package static func jobs(in connection: Connection) throws(BatchError) -> [String] {
-    try columns(in: connection).isEmpty
-      ? [] : connection.texts("SELECT DISTINCT job FROM _batch_run ORDER BY job")
+    guard try exists(in: connection) else { return [] }
+    return try connection.texts("SELECT DISTINCT job FROM _batch_run ORDER BY job")
   }
 }
 
@@ -277,7 +270,7 @@ extension StoredRun {
       throw .alreadyRunning(
         process,
         run,
-        statement.isNull(at: 1) ? nil : statement.text(at: 1)
+        statement.text(at: 1)
       )
     }
     statement.reset()
@@ -340,7 +333,7 @@ extension BatchError {
   fileprivate static func alreadyRunning(
     _ process: Int32,
     _ run: String,
-    _ checkpoint: String?
+    _ checkpoint: String
   ) -> BatchError {
     BatchError(
       .alreadyRunning,

@@ -199,7 +199,6 @@ package actor WriterLane {
       ledger = try Ledger(of: run, in: connection)
       guard ledger != nil else { return }
       try StoredRun.createTable(in: connection)
-      try StoredUndo.prepareToResume(in: connection)
       try StoredRun.claim(run, by: owner, in: connection)
       ledgerVersion = try connection.dataVersion()
     }

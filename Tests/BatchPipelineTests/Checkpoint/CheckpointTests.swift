@@ -19,8 +19,8 @@ import Testing
       from: Data(
         """
         {
-          "run": "R", "job": "job", "startedAt": "2026-11-21T00:00:00Z", "fingerprint": "{}",
-          "schema": ["key id"], "ledger": "store", "replacesOwnOutput": false
+          "version": 1, "run": "R", "job": "job", "startedAt": "2026-11-21T00:00:00Z",
+          "startedMicroseconds": 0, "fingerprint": "{}", "schema": ["key id"], "ledger": "store", "replacesOwnOutput": false
         }
         """.utf8
       )
@@ -35,7 +35,7 @@ import Testing
   private func progress(_ done: Int, _ state: RunState = .running) throws -> RunProgress {
     let text = """
       {
-        "state": "\(state.rawValue)", "elapsedSeconds": 1.5, "resumedAt": 0,
+        "state": "\(state.rawValue)", "elapsedSeconds": 1.5, "selectionSeconds": 0, "resumedAt": 0,
         "peakResidentBytes": 1, "peakWALBytes": 2, "done": {
           "rows": [
             {

@@ -64,51 +64,5 @@ import Testing
     try fail(try trial.host(), String(repeating: "ü'\\", count: 10_000))
     #expect(try exits(trial).first?.reason?.count == 4_000)
   }
-
-  /// What an earlier version left.
-  @Test(arguments: ["postgres", nil])
-  func `a run whose tables lack the exits goes on`(role: String?) async throws {
-    let trial = try await RunTrial(10, spansOf: 10)
-    let name = role ?? "plain_\(UInt32.random(in: 0 ... .max))"
-    if role == nil {
-      try trial.database.run(
-        """
-        CREATE ROLE \(name) LOGIN; GRANT USAGE ON SCHEMA public TO \(name);
-        GRANT ALL ON ALL TABLES IN SCHEMA public TO \(name)
-        """
-      )
-    }
-    defer { if role == nil { try? trial.database.run("DROP OWNED BY \(name); DROP ROLE \(name)") } }
-    try trial.database.run("DROP TABLE _batch_exit")
-    let host = try trial.host(role: name)
-    let session = host.session
-    #expect(try trial.tables.exist(in: session))
-    try fail(host, "not recorded")
-    #expect(try trial.tables.hosts(ofRun: trial.run, in: session) == [])
-    // The next run makes the table, if its role may.
-    try session.transaction { () throws(BatchError) in try trial.tables.create(in: session) }
-    #expect(try trial.tables.mayUseExits("SELECT", in: session) == (role != nil))
-    try trial.tables.remove(trial.run, in: session)
-    #expect(try trial.database.text("SELECT count(*) FROM _batch_run") == "0")
-  }
-
-  @Test func `a role without rights on the exits does without them`() async throws {
-    let trial = try await RunTrial(10, spansOf: 10)
-    let name = "plain_\(UInt32.random(in: 0 ... .max))"
-    try trial.database.run(
-      """
-      CREATE ROLE \(name) LOGIN; GRANT USAGE ON SCHEMA public TO \(name);
-      GRANT ALL ON ALL TABLES IN SCHEMA public TO \(name); REVOKE ALL ON _batch_exit FROM \(name)
-      """
-    )
-    defer { try? trial.database.run("DROP OWNED BY \(name); DROP ROLE \(name)") }
-    let host = try trial.host(role: name)
-    try host.session.transaction { () throws(BatchError) in
-      try trial.tables.create(in: host.session)
-    }
-    try fail(host, "not recorded")
-    #expect(try trial.tables.hosts(ofRun: trial.run, in: host.session) == [])
-    try trial.tables.remove(trial.run, in: host.session)
-  }
 }
 #endif
