@@ -25,15 +25,9 @@ struct CleanupCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try Job(ofRunNamed: job)
-    #if PostgreSQL
-    if job.sharedServer != nil {
-      let count = try await SharedCleanup(of: job).runCount
-      return try Terminal.print("removed \(Format.count(count, "run")) from the database")
-    }
-    #endif
     let cleanup = try await JobCleanup(of: job, removingHistory: history)
     for file in cleanup.files { try Terminal.print("removed \(file)") }
-    try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the ledger")
+    try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the database")
     for undo in cleanup.undoable {
       try Terminal.print("kept run \(undo.run) for batch undo: \(Format.undo(undo))")
     }

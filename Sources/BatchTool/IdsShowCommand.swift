@@ -119,13 +119,7 @@ func selection(
     }
     return try IdentifierSelection(ofFile: path, outcome: outcome)
   }
-  let job = try Job(ofRunAt: path)
-  #if PostgreSQL
-  if job.sharedServer != nil {
-    return try await IdentifierSelection(ofSharedRunOf: job, outcome: outcome, run: run)
-  }
-  #endif
-  return try await IdentifierSelection(ofJob: job, outcome: outcome, run: run)
+  return try await IdentifierSelection(ofJob: Job(ofRunAt: path), outcome: outcome, run: run)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}

@@ -38,9 +38,6 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try Job(ofRunNamed: job)
-    #if PostgreSQL
-    if job.sharedServer != nil { return try await showSharedRun(of: job) }
-    #endif
     if let name = recorded.run {
       let run = try await RecordedRun(name, of: job)
       return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
@@ -56,7 +53,7 @@ struct StatusCommand: AsyncParsableCommand {
         try await RunStatus(of: job, options: options, handlers: BatchTool.handlers)
       }
       try show(status, of: job, after: &shown)
-      guard watch, status.process != nil else { return }
+      guard watch, status.isLive else { return }
       try await Task.sleep(for: .seconds(1))
     }
   }
@@ -68,17 +65,17 @@ struct StatusCommand: AsyncParsableCommand {
   ///
   /// A watcher who comes before the run waits for its first sign: for some time, and as long as identifiers
   /// are selected.
-  func waitingForRun<Status>(
+  private func waitingForRun(
     of job: Job,
-    _ ask: () async throws(BatchError) -> Status
-  ) async throws -> Status {
+    _ ask: () async throws(BatchError) -> RunStatus
+  ) async throws -> RunStatus {
     let end = ContinuousClock.now + Self.firstSign
     while true {
       do throws(BatchError) {
         return try await ask()
       } catch {
         guard watch, error.isAboutMissingRun else { throw error }
-        let isBeginning = await job.isBeginning()
+        let isBeginning = await job.records.isBeginning()
         guard isBeginning || ContinuousClock.now < end else { throw error }
       }
       try await Task.sleep(for: .milliseconds(200))
@@ -110,7 +107,7 @@ struct StatusCommand: AsyncParsableCommand {
       state = status.summary.state
       outcomes = status.summary.outcomes
       throttle = status.summary.throttle
-      isLive = status.process != nil
+      isLive = status.isLive
     }
   }
 
@@ -119,7 +116,7 @@ struct StatusCommand: AsyncParsableCommand {
     of job: Job,
     after shown: inout Shown
   ) throws(BatchError) {
-    let isOver = !watch || status.process == nil
+    let isOver = !watch || !status.isLive
     if watch, !json, Terminal.canRedraw {
       let lines = lines(status, of: job)
       try Terminal.redraw(lines, over: shown.lineCount)
@@ -130,7 +127,7 @@ struct StatusCommand: AsyncParsableCommand {
     guard isOver || standing != shown.standing else { return }
     shown.standing = standing
     if json {
-      try Terminal.printJSON(StatusLine(status: status), pretty: !watch)
+      try Terminal.printJSON(status, pretty: !watch)
     } else if isOver {
       try Terminal.print(lines(status, of: job).joined(separator: "\n"))
     } else {
@@ -148,6 +145,13 @@ struct StatusCommand: AsyncParsableCommand {
     var facts = SummaryText.times(of: status.summary)
     if let undo = status.undo { facts.append(("undone", undo.words(ofRows: nil))) }
     if let process = status.process { facts.append(("process", "\(process)")) }
+    if let spans = status.spans {
+      facts.append(("spans", "\(spans.done.grouped) of \(spans.count.grouped) done"))
+    }
+    for host in status.hosts {
+      let words = Self.words(for: host, of: status.summary)
+      facts.append(("host \(host.name), process \(host.process)", words))
+    }
     facts.append((command, status.next.words))
     facts += status.warnings.map { ("warning", $0) }
     // Lines drawn in place are cut to the width and must have no colours.
@@ -158,22 +162,22 @@ struct StatusCommand: AsyncParsableCommand {
       width: isDrawn ? nil : Terminal.outputColumns,
       hasColor: !isDrawn && Terminal.outputHasColor
     )
-    return status.process != nil ? lines + [ProgressPrinter.line(status.summary)] : lines
+    return status.process != nil || status.summary.state.isGoingOn
+      ? lines + [ProgressPrinter.line(status.summary)] : lines
   }
-}
 
-/// A summary with the next step beside its fields.
-private struct StatusLine: Encodable {
-  let status: RunStatus
-
-  private enum CodingKeys: CodingKey { case next, nextWords, undoneBy, warnings }
-
-  func encode(to encoder: any Encoder) throws {
-    try status.summary.encode(to: encoder)
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(status.undo?.run, forKey: .undoneBy)
-    try container.encode(status.next.name, forKey: .next)
-    try container.encode(status.next.words, forKey: .nextWords)
-    try container.encode(status.warnings, forKey: .warnings)
+  private static func words(for host: RunStatus.Host, of run: RunSummary) -> String {
+    let time = "\(Format.seconds(host.lastSeenSecondsAgo)) ago"
+    if let end = host.end {
+      let reason = host.reason.flatMap { $0 == run.error || $0 == run.stopReason ? nil : ": \($0)" }
+      return "\(end) \(time)\(reason ?? "")"
+    }
+    var words = [
+      host.isAlive ? Format.count(host.spans, "span") : "gone",
+      host.identifiersPerSecond.map { "\(Int($0).grouped)/s" },
+      "last heartbeat \(time)",
+    ].compactMap(\.self)
+    if let hold = host.hold { words.append("held: \(hold)") }
+    return words.joined(separator: ", ")
   }
 }

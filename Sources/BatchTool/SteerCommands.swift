@@ -69,7 +69,7 @@ struct SetCommand: AsyncParsableCommand {
         remedy: "leave it out"
       )
     }
-    try await LiveJob.ask(job) { [changes] control in control.settings.merge(changes) { $1 } }
+    try await job.records.request { [changes] control in control.settings.merge(changes) { $1 } }
   }
 }
 
@@ -85,18 +85,6 @@ struct LiveJob: ParsableArguments {
 
   /// Requests something from the run, which reads the request after its current chunk.
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
-    try await Self.ask(load(), change)
-  }
-
-  static func ask(
-    _ job: Job,
-    _ change: @escaping @Sendable (inout RunControl) -> Void
-  ) async throws {
-    #if PostgreSQL
-    if job.sharedServer != nil {
-      return try await RunControl.change(ofSharedRunOf: job, change)
-    }
-    #endif
-    try RunControl.change(of: job.files, job.policy, change)
+    try await load().records.request(change)
   }
 }

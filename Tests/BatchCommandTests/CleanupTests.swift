@@ -27,13 +27,13 @@ import Testing
     try write()
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
-    #expect(try cleanUp() == "removed 1 run from the ledger\n")
+    #expect(try cleanUp() == "removed 1 run from the database\n")
     for table in ["_batch_run", "_batch_ledger", "_batch_failure"] {
       #expect(try TestDatabase.texts(path, "SELECT count(*) FROM \(table)") == ["0"])
     }
     #expect(try BatchProgram.run("status", "job.json", "--json", in: directory).output == status)
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["100"])
-    #expect(try cleanUp() == "removed 0 runs from the ledger\n")
+    #expect(try cleanUp() == "removed 0 runs from the database\n")
   }
 
   @Test func `a run with failed identifiers stays, and they can be retried`() throws {
@@ -46,9 +46,9 @@ import Testing
     )
     try write(["skip": ["limit": 1]])
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
-    #expect(try cleanUp() == "removed 0 runs from the ledger\n")
+    #expect(try cleanUp() == "removed 0 runs from the database\n")
     try TestDatabase.make(in: directory, "DROP TRIGGER poison")
     #expect(try BatchProgram.run("retry-failed", "job.json", in: directory).status == 0)
-    #expect(try cleanUp() == "removed 1 run from the ledger\n")
+    #expect(try cleanUp() == "removed 1 run from the database\n")
   }
 }

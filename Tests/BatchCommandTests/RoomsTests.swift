@@ -47,8 +47,8 @@ import Testing
       "Run",
     ],
     "BatchPipeline": [
-      "Job", "Checkpoint", "Command", "Report", "Plan", "Postgres", "Run", "Undo", "Verification",
-      "Rehearsal", "Contexts", "Generation",
+      "Job", "Checkpoint", "Command", "Report", "Plan", "Postgres", "Run", "Operation", "Undo",
+      "Verification", "Rehearsal", "Contexts", "Generation",
     ],
   ]
 

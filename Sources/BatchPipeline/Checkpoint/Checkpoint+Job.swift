@@ -47,16 +47,6 @@ extension Checkpoint {
   }
 }
 
-extension Job {
-  /// Whether a process is about to begin a run: it has the job locked, and may be selecting identifiers.
-  package func isBeginning() async -> Bool {
-    #if PostgreSQL
-    if database.server != nil { return await isLockedOnServer() }
-    #endif
-    return RunLock.holder(ofCheckpoint: checkpointPath) != nil
-  }
-}
-
 extension BatchError {
   /// Whether this says that a job has no run yet.
   package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }

@@ -50,15 +50,6 @@ extension Job {
     try ServerWait.words(ofApplication: beginner, in: session)
   }
 
-  /// Whether a host has locked the job to begin a run; false if the server cannot be asked.
-  func isLockedOnServer() async -> Bool {
-    let name = name
-    let isLocked = try? await inSession { session throws(BatchError) in
-      try RunTables(of: session).isLocked(job: name, in: session)
-    }
-    return isLocked ?? false
-  }
-
   /// The job's last run, or the run with the given UUID or first characters of it.
   ///
   /// - Throws: `BatchError` of code `fileAccess` if there are no runs, `unknownRun` unless exactly one run matches

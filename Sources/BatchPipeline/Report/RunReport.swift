@@ -34,20 +34,6 @@ struct RunReport: Encodable {
   /// What other programs that had the database open at its end risk; empty for one written later.
   let warnings: [String]
 
-  /// Reports a run from its record alone, since the job may have changed.
-  init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
-    summary = run.summary
-    description = nil
-    database = checkpoint.metadata.database ?? ""
-    entity = run.entity
-    condition = run.condition
-    action = run.action ?? ""
-    startedAt = run.startedAt
-    failures = try Self.failures(checkpoint)
-    pace = try checkpoint.pace()
-    warnings = []
-  }
-
   /// Reports a run from its checkpoint.
   ///
   /// - Throws: `BatchError` if the checkpoint cannot be read.
@@ -71,7 +57,7 @@ struct RunReport: Encodable {
     warnings = job.risks
   }
 
-  private static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
+  static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
     let failed = try checkpoint.failedIdentifiers().prefix(failureLimit)
     return try failed.map { failed throws(BatchError) in
       Failure(

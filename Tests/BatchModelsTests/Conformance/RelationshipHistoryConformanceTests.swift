@@ -131,6 +131,6 @@ import Testing
     try context.fetch(FetchDescriptor<Person>())[0].name = "new"
     let error = #expect(throws: BatchError.self) { try context.save() }
     #expect(error?.code == .unsupportedVersion, "\(String(describing: error))")
-    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM Person WHERE name = 'new'") == ["0"])
+    #expect(try TestDatabase.texts(path, "SELECT count(*) FROM people WHERE name = 'new'") == ["0"])
   }
 }

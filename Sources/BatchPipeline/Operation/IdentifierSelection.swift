@@ -28,20 +28,28 @@ public struct IdentifierSelection: Sendable {
   private let all: PackedIdentifiers
   private let positions: PositionSet
   /// Why the identifiers failed, in list order; empty unless failed ones are selected.
-  private var failures: [FailedIdentifier] = []
+  private let failures: [FailedIdentifier]
   /// The permissions of a file of these identifiers: those of their source.
   package let permissions: FilePermissions
 
-  /// Some identifiers of a list in memory.
+  /// Identifiers of a run.
+  ///
+  /// - Parameters:
+  ///   - all: Those of the run.
+  ///   - outcome: Which of them.
+  ///   - outcomes: The outcome of each; nil for all.
+  ///   - permissions: The permissions of a file of these identifiers.
+  /// - Throws: `BatchError` of code `outcomeNotRecorded` if the outcomes were not recorded per row.
   init(
     _ all: PackedIdentifiers,
-    _ positions: PositionSet,
-    _ failures: [FailedIdentifier] = []
-  ) {
+    _ outcome: Outcome,
+    _ outcomes: RowOutcomes?,
+    permissions: FilePermissions = .ownerReadWrite
+  ) throws(BatchError) {
     self.all = all
-    self.positions = positions
-    self.failures = failures
-    permissions = .ownerReadWrite
+    self.permissions = permissions
+    positions = try outcomes?.positions(outcome, of: all.count) ?? PositionSet([0..<all.count])
+    failures = outcome == .failed ? outcomes?.failed ?? [] : []
   }
 
   /// Identifiers of a job's last run.
@@ -53,26 +61,16 @@ public struct IdentifierSelection: Sendable {
   /// - Throws: `BatchError` if there is no such run, or of code `outcomeNotRecorded` if the
   ///   outcomes were not recorded per row.
   public init(ofJob job: Job, outcome: Outcome, run: String? = nil) async throws(BatchError) {
-    let checkpoint = try Checkpoint.ofRun(run, of: job)
-    permissions = job.files.permissions
-    all = checkpoint.list
-    guard outcome != .all else {
-      positions = PositionSet([0..<all.count])
-      return
-    }
-    let outcomes = try await checkpoint.rowOutcomes(ofJob: job)
-    positions = try outcomes.positions(outcome, of: all.count)
-    failures = outcome == .failed ? outcomes.failed : []
+    self = try await job.records.identifiers(outcome, ofRun: run)
   }
 
   /// Identifiers of an identifier file, or of a checkpoint as far as the file itself has the
   /// outcomes.
   public init(ofFile path: FilePath, outcome: Outcome) throws(BatchError) {
     let file = try IdentifierFile(opening: path)
-    permissions = FilePermissions(like: path)
-    all = file.list
-    guard !file.metadata.isEmpty else {
-      guard outcome == .all else {
+    var outcomes: RowOutcomes?
+    if outcome != .all {
+      guard !file.metadata.isEmpty else {
         throw BatchError(
           .damagedFile,
           "a list of identifiers has no outcomes",
@@ -80,26 +78,18 @@ public struct IdentifierSelection: Sendable {
           remedy: "name the job file, or a checkpoint"
         )
       }
-      positions = PositionSet([0..<all.count])
-      return
+      let checkpoint = try Checkpoint(reading: path)
+      if checkpoint.metadata.ledger == .store, !checkpoint.progress.state.isFinished {
+        throw BatchError(
+          .damagedFile,
+          "what is done of this run is recorded in the database, not in the file",
+          at: path.string,
+          remedy: "name the job file instead of the checkpoint"
+        )
+      }
+      outcomes = try checkpoint.rowOutcomes()
     }
-    let checkpoint = try Checkpoint(reading: path)
-    if outcome != .all, checkpoint.metadata.ledger == .store, !checkpoint.progress.state.isFinished
-    {
-      throw BatchError(
-        .damagedFile,
-        "what is done of this run is recorded in the database, not in the file",
-        at: path.string,
-        remedy: "name the job file instead of the checkpoint"
-      )
-    }
-    guard outcome != .all else {
-      positions = PositionSet([0..<all.count])
-      return
-    }
-    let outcomes = try checkpoint.rowOutcomes()
-    positions = try outcomes.positions(outcome, of: all.count)
-    failures = outcome == .failed ? outcomes.failed : []
+    try self.init(file.list, outcome, outcomes, permissions: FilePermissions(like: path))
   }
 
   /// An identifier that failed, and why.

@@ -19,21 +19,7 @@ public struct JobHistory: Sendable, Encodable {
   ///
   /// - Throws: `BatchError` if the last one cannot be read; other unreadable ones are left out.
   public init(of job: Job) async throws(BatchError) {
-    #if PostgreSQL
-    if job.sharedServer != nil {
-      self = try await JobHistory(ofSharedRunsOf: job)
-      return
-    }
-    #endif
-    let history = RunHistory(of: job.files)
-    let entries = history.entries
-    folder = history.folder.string
-    bytes = entries.reduce(0) { $0 + $1.byteCount }
-    var runs: [RecordedRun] = []
-    for checkpoint in try Checkpoint.recorded(ofJob: job, entries) {
-      runs.append(try await RecordedRun(checkpoint, of: job))
-    }
-    self.runs = runs.sorted { $1.place < $0.place }
+    self = try await job.records.history()
   }
 
   /// The runs that some place has, newest first.
@@ -63,7 +49,7 @@ public struct RecordedRun: Sendable, Encodable {
   /// When it began, as an ISO 8601 timestamp in UTC.
   public let startedAt: String
   /// Its position among the runs, by start time.
-  fileprivate let place: (startedAt: String, microseconds: Int, run: String)
+  let place: (startedAt: String, microseconds: Int, run: String)
 
   /// One of the last runs of a job.
   ///
@@ -72,7 +58,7 @@ public struct RecordedRun: Sendable, Encodable {
   ///   - job: The job.
   /// - Throws: `BatchError` of code `unknownRun` if no record matches, or several do.
   public init(_ run: String, of job: Job) async throws(BatchError) {
-    try await self.init(Checkpoint.ofRun(run, of: job), of: job)
+    self = try await job.records.run(named: run)
   }
 
   /// Rewrites a run's report from its record, replacing an earlier one.
@@ -166,68 +152,18 @@ extension JSONValue {
   }
 }
 
-extension Checkpoint {
-  /// The readable checkpoints of a job's runs, each run once: the last one, those set aside, and
-  /// earlier ones.
-  fileprivate static func recorded(
-    ofJob job: Job,
-    _ entries: [RunHistory.Entry]
-  ) throws(BatchError) -> [Checkpoint] {
-    var checkpoints: [Checkpoint] = []
-    if FileSystem.status(of: job.checkpointPath) != nil {
-      checkpoints.append(try Checkpoint(ofJob: job))
-    }
-    let others = filesSetAside(of: job.checkpointPath) + entries.map(\.path)
-    for path in others {
-      // Another user's file may claim anything.
-      guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == job.name,
-        job.files.trusts(owner: checkpoint.owner),
-        !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
-      else { continue }
-      checkpoints.append(checkpoint)
-    }
-    return checkpoints
+extension RunReport {
+  /// Reports a run from its record alone, since the job may have changed.
+  init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
+    summary = run.summary
+    description = nil
+    database = checkpoint.metadata.database ?? ""
+    entity = run.entity
+    condition = run.condition
+    action = run.action ?? ""
+    startedAt = run.startedAt
+    failures = try Self.failures(checkpoint)
+    pace = try checkpoint.pace()
+    warnings = []
   }
-
-  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for
-  /// the last.
-  static func ofRun(_ run: String?, of job: Job) throws(BatchError) -> Checkpoint {
-    guard let run else { return try Checkpoint(ofJob: job) }
-    let wanted = run.uppercased()
-    let known = try recorded(ofJob: job, RunHistory(of: job.files).entries)
-    let found = known.filter { !wanted.isEmpty && $0.metadata.run.hasPrefix(wanted) }
-    guard let checkpoint = found.first, found.count == 1 else {
-      throw .unknownRun(run, count: found.count, at: job.checkpointPath.string)
-    }
-    return checkpoint
-  }
-}
-
-extension BatchError {
-  /// The error about the name of a run that no record has, or several have.
-  static func unknownRun(_ name: String, count: Int, at place: String) -> BatchError {
-    BatchError(
-      .unknownRun,
-      count == 0
-        ? "there is no record of run \(name.quotedForMessage)"
-        : "\(name.quotedForMessage) begins the names of \(count) runs",
-      at: place,
-      remedy: "batch history lists the runs"
-    )
-  }
-
-  /// The error about the identifier of work that no run on record has done.
-  static func unknownRunID(_ id: String, at place: String) -> BatchError {
-    BatchError(
-      .unknownRun,
-      "there is no record of a run with the run ID \(id.quotedForMessage)",
-      at: place,
-      remedy: "batch run --run-id starts it, unless it was done and its record has been removed"
-    )
-  }
-}
-
-extension BatchError.Code {
-  /// No record matches a run, or several do.
-  public static let unknownRun = Self(rawValue: "unknownRun")
 }

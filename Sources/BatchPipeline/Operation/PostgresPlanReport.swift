@@ -72,8 +72,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
     options: BatchRun.Options = .init(),
     handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
-    // Of an export to one file the files say it.
-    let step = job.sharedServer == nil ? await NextStep(of: job, options: options) : nil
+    let next = await NextStep(of: job, options: options, handlers: handlers)
     self = try await job.inSession { session throws(BatchError) in
       let plan = try PostgresPlan(
         job,
@@ -82,16 +81,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
         creatingArchive: true,
         in: session
       )
-      let next: (String, String)
-      if let step {
-        next = (step.name, step.words)
-      } else {
-        try RunTables(of: session).requireUse(in: session)
-        let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
-        next = RunDecision.next(after: runs, options.request, of: job) { run in
-          options.givenParameters(of: job, for: run)
-        }
-      }
+      if job.sharedServer != nil { try RunTables(of: session).requireUse(in: session) }
       let options = TransactionOptions(
         .repeatableRead,
         isReadOnly: true,
@@ -106,7 +96,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
   private init(
     _ plan: PostgresPlan,
     _ chunkSize: Int?,
-    _ next: (String, String),
+    _ next: NextStep,
     in session: PostgresSession
   ) throws(BatchError) {
     let (query, table) = (plan.query, plan.table)
@@ -169,7 +159,7 @@ package struct PostgresPlanReport: Sendable, Encodable {
     }
     self.sample = sample
     self.warnings = warnings
-    (self.next, nextWords) = next
+    (self.next, nextWords) = (next.name, next.words)
   }
 }
 

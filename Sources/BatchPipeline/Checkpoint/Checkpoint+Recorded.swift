@@ -1,0 +1,68 @@
+import BatchEngine
+import BatchIdentifiers
+
+extension Checkpoint {
+  /// The readable checkpoints of a job's runs, each run once: the last one, those set aside, and
+  /// earlier ones.
+  static func recorded(
+    ofJob job: Job,
+    _ entries: [RunHistory.Entry]
+  ) throws(BatchError) -> [Checkpoint] {
+    var checkpoints: [Checkpoint] = []
+    if FileSystem.status(of: job.checkpointPath) != nil {
+      checkpoints.append(try Checkpoint(ofJob: job))
+    }
+    let others = filesSetAside(of: job.checkpointPath) + entries.map(\.path)
+    for path in others {
+      // Another user's file may claim anything.
+      guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == job.name,
+        job.files.trusts(owner: checkpoint.owner),
+        !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
+      else { continue }
+      checkpoints.append(checkpoint)
+    }
+    return checkpoints
+  }
+
+  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for
+  /// the last.
+  static func ofRun(_ run: String?, of job: Job) throws(BatchError) -> Checkpoint {
+    guard let run else { return try Checkpoint(ofJob: job) }
+    let wanted = run.uppercased()
+    let known = try recorded(ofJob: job, RunHistory(of: job.files).entries)
+    let found = known.filter { !wanted.isEmpty && $0.metadata.run.hasPrefix(wanted) }
+    guard let checkpoint = found.first, found.count == 1 else {
+      throw .unknownRun(run, count: found.count, at: job.checkpointPath.string)
+    }
+    return checkpoint
+  }
+}
+
+extension BatchError {
+  /// The error about the name of a run that no record has, or several have.
+  static func unknownRun(_ name: String, count: Int, at place: String) -> BatchError {
+    BatchError(
+      .unknownRun,
+      count == 0
+        ? "there is no record of run \(name.quotedForMessage)"
+        : "\(name.quotedForMessage) begins the names of \(count) runs",
+      at: place,
+      remedy: "batch history lists the runs"
+    )
+  }
+
+  /// The error about the identifier of work that no run on record has done.
+  static func unknownRunID(_ id: String, at place: String) -> BatchError {
+    BatchError(
+      .unknownRun,
+      "there is no record of a run with the run ID \(id.quotedForMessage)",
+      at: place,
+      remedy: "batch run --run-id starts it, unless it was done and its record has been removed"
+    )
+  }
+}
+
+extension BatchError.Code {
+  /// No record matches a run, or several do.
+  public static let unknownRun = Self(rawValue: "unknownRun")
+}

@@ -1,0 +1,285 @@
+import BatchEngine
+import BatchIdentifiers
+import BatchPlatform
+import BatchStore
+import SystemPackage
+
+/// The records of a job's runs in files and, if they write, in the ledger of its store.
+struct FileRecords: RunRecords {
+  let job: Job
+
+  init(of job: Job) { self.job = job }
+
+  func status(
+    _ options: BatchRun.Options,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> RunStatus {
+    let path = job.checkpointPath
+    let process = RunLock.holder(ofCheckpoint: path)
+    let next = await nextStep(options, handlers)
+    guard FileSystem.status(of: path) != nil else {
+      throw .noCheckpoint(
+        ofJob: job,
+        remedy: next.name == "begin" ? "run it first" : "batch run \(next.words)"
+      )
+    }
+    let checkpoint = try Checkpoint(ofJob: job)
+    if let id = options.runID, checkpoint.metadata.runID?.hasSameBytes(as: id) != true {
+      throw .unknownRunID(id, at: path.string)
+    }
+    var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
+    let done = try await checkpoint.doneRanges(ofJob: job)
+    summary.outcomes = done.outcomes
+    summary.chunks = done.chunks
+    if process != nil, !summary.state.isGoingOn, !summary.state.isFinished {
+      // It is running, and has not recorded that yet.
+      summary.state = .running
+      summary.endedAt = nil
+      summary.stopReason = nil
+      summary.throttle = nil
+      summary.waiting = nil
+      summary.error = nil
+    } else if process == nil, summary.state.isGoingOn {
+      // It was killed before it could record that.
+      summary.state = .stopped
+      summary.wasKilled = true
+      summary.throttle = nil
+      summary.waiting = nil
+    } else if summary.state.isGoingOn,
+      let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
+    {
+      // Nothing is written while a run is held, nor in its first moments, but its times continue.
+      let since = max(0, Date.now.timeIntervalSince1970 - recorded)
+      summary.elapsedSeconds += since
+      summary.processSeconds? += since
+      if summary.throttle != nil { summary.throttledSeconds += since }
+    }
+    let workSeconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
+    if workSeconds > 0, summary.done > 0 {
+      let rate = Double(summary.done) / workSeconds
+      summary.identifiersPerSecond = rate
+      if process != nil, summary.state == .running, summary.waiting == nil {
+        summary.etaSeconds = Double(summary.total - summary.done) / rate
+      }
+    }
+    var status = RunStatus(summary, in: process, next: next)
+    status.undo =
+      checkpoint.metadata.undone == nil
+      ? CompletedUndo(of: checkpoint.metadata.run, ofJob: job) : nil
+    status.warnings = summary.state.isFinished ? [] : job.risks
+    return status
+  }
+
+  func history() async throws(BatchError) -> JobHistory {
+    let history = RunHistory(of: job.files)
+    let entries = history.entries
+    var runs: [RecordedRun] = []
+    for checkpoint in try Checkpoint.recorded(ofJob: job, entries) {
+      runs.append(try await RecordedRun(checkpoint, of: job))
+    }
+    return JobHistory(
+      folder: history.folder.string,
+      bytes: entries.reduce(0) { $0 + $1.byteCount },
+      runs: runs.sorted { $1.place < $0.place }
+    )
+  }
+
+  func run(named name: String) async throws(BatchError) -> RecordedRun {
+    try await RecordedRun(Checkpoint.ofRun(name, of: job), of: job)
+  }
+
+  func identifiers(
+    _ outcome: IdentifierSelection.Outcome,
+    ofRun name: String?
+  ) async throws(BatchError) -> IdentifierSelection {
+    let checkpoint = try Checkpoint.ofRun(name, of: job)
+    return try IdentifierSelection(
+      checkpoint.list,
+      outcome,
+      outcome == .all ? nil : await checkpoint.rowOutcomes(ofJob: job),
+      permissions: job.files.permissions
+    )
+  }
+
+  func request(
+    _ change: @escaping @Sendable (inout RunControl) -> Void
+  ) async throws(BatchError) {
+    try RunControl.change(of: job.files, job.policy, change)
+  }
+
+  func isBeginning() async -> Bool { RunLock.holder(ofCheckpoint: job.checkpointPath) != nil }
+}
+
+// MARK: The next step
+
+extension FileRecords {
+  func nextStep(
+    _ options: BatchRun.Options,
+    _ handlers: [String: TransformHandler]
+  ) async -> NextStep {
+    if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
+      return NextStep(refusing: "another run of this job is alive (process \(process))")
+    }
+    do throws(BatchError) {
+      try options.check()
+      let findings = try await FileFindings(
+        of: job,
+        options.request,
+        interruptedRetry: RunLock.interruptedRetry(ofCheckpoint: job.checkpointPath)
+      )
+      if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
+      let decision = try findings.decide()
+      var options = options
+      var parameters: [ParameterArgument] = []
+      if options.hasNoParameters, let checkpoint = decision.continued {
+        parameters = checkpoint.metadata.parametersToGive(to: job)
+        let texts = parameters.compactMap(\.argument)
+        // The value of a secret is unknown, so parameters are not compared then.
+        if texts.count == parameters.count { options.parameterTexts = texts }
+      }
+      let run = BatchRun(job, options: options, handlers: handlers)
+      try await decision.refuse(unless: run, after: findings.checkpoint)
+      switch decision {
+      case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
+      case .join:
+        try await findings.refuseDuringUndo(fresh: options.fresh)
+        if let checkpoint = decision.continued { try findings.refuseIfUnknown(checkpoint) }
+      default: break
+      }
+      let given = parameters.map { " --param \($0.shown)" }.joined()
+      return NextStep(
+        decision.name,
+        decision.words(joining: findings.wordsOfJoining(decision))
+          + (given.isEmpty ? "" : ", with\(given)")
+      )
+    } catch {
+      return NextStep(refusing: "\(error)")
+    }
+  }
+}
+
+extension BatchRun.Options {
+  fileprivate var hasNoParameters: Bool { parameterTexts == nil && parameters.isEmpty }
+}
+
+extension FileFindings {
+  fileprivate func refuseDuringUndo(fresh: Bool) async throws(BatchError) {
+    try await store?.refuseDuringUndo(ofJob: job, fresh: fresh)
+  }
+}
+
+extension RunDecision<FileRun> {
+  /// The run to resume, or whose end to report; nil if there is none.
+  fileprivate var continued: Checkpoint? {
+    switch self {
+    case .join(let run), .conclude(let run):
+      if case .checkpoint(let checkpoint) = run.record { checkpoint } else { nil }
+    case .begin, .concludeFirst, .nothing: nil
+    }
+  }
+
+  /// Refuses what a run would refuse: work that differs from that of the run to resume, or does not
+  /// fit its database; as far as known without missing arguments.
+  fileprivate func refuse(
+    unless run: BatchRun,
+    after previous: Checkpoint?
+  ) async throws(BatchError) {
+    switch (self, continued) {
+    case (.begin, _):
+      let identity = RunIdentity()
+      guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
+      var metadata = RunMetadata(
+        run: identity.run,
+        job: run.job.name,
+        startedAt: identity.startedAt,
+        fingerprint: "",
+        schema: [],
+        ledger: plan.ledger
+      )
+      try plan.describeOutput(in: &metadata, after: previous)
+    case (.join, let checkpoint?):
+      try run.work.refuse(unlessFor: checkpoint)
+      let identity = RunIdentity(checkpoint.metadata)
+      guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
+      try await plan.refuse(unlessFor: checkpoint)
+    case (.conclude, let checkpoint?): try run.work.refuse(unlessFor: checkpoint)
+    case (.concludeFirst, _):
+      if let previous { try run.work.refuse(unlessFor: previous) }
+    case (.join, nil), (.conclude, nil), (.nothing, _): break
+    }
+  }
+}
+
+// MARK: Cleanup
+
+extension FileRecords {
+  func cleanUp(removingHistory removesHistory: Bool) async throws(BatchError) -> JobCleanup {
+    var cleanup = JobCleanup()
+    let path = job.checkpointPath
+    let lock = try RunLock(of: job.files)
+    defer { withExtendedLifetime(lock) {} }
+    var setAside: [Checkpoint] = []
+    for file in Checkpoint.filesSetAside(of: path) {
+      // Any other file has its name by accident; another user's file could name any file as its
+      // output.
+      guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name,
+        job.files.trusts(owner: checkpoint.owner)
+      else { continue }
+      setAside.append(checkpoint)
+    }
+    if job.action.writes, !job.database.readOnly {
+      let current = try FileSystem.status(of: path).map { _ throws(BatchError) in
+        try Checkpoint(ofJob: job)
+      }
+      (cleanup.runCount, cleanup.undoable) = try await removeLedgers(
+        setAside.map(\.metadata.run),
+        but: current
+      )
+    }
+    for checkpoint in setAside {
+      if let partial = checkpoint.metadata.partialOutput.map({ FilePath($0) }),
+        FileSystem.status(of: partial) != nil
+      {
+        try FileSystem.remove(partial)
+        cleanup.files.append(partial.string)
+      }
+      try FileSystem.remove(checkpoint.path)
+      cleanup.files.append(checkpoint.path.string)
+    }
+    let history = RunHistory(of: job.files)
+    let before = history.entries
+    try history.prune(to: removesHistory ? .runs(0) : job.history)
+    let left = history.entries
+    cleanup.files += before.filter { !left.contains($0) }.map(\.path.string)
+    cleanup.historyBytes = left.reduce(0) { $0 + $1.byteCount }
+    return cleanup
+  }
+
+  private func removeLedgers(
+    _ runs: [String],
+    but current: Checkpoint?
+  ) async throws(BatchError) -> (Int, [UndoableRun]) {
+    let store = try await job.openStore()
+    // A Core Data store that must not be written has no ledger.
+    if store.coreData != nil, store.isReadOnly { return (0, []) }
+    var configuration = WriterConfiguration()
+    configuration.usesWriteAheadLog = false
+    let lane = try store.makeWriterLane(configuration)
+    let isNeeded = current.map { $0.progress.state != .completed } ?? false
+    let count = try await lane.removeRuns(
+      ofJob: job.name,
+      and: runs,
+      but: isNeeded ? current?.metadata.run : nil,
+      before: job.checkpoint.oldestEnd
+    )
+    return (count, try await store.undoableRuns(ofJob: job.name).map { UndoableRun($0, of: job) })
+  }
+}
+
+extension RunMetadata {
+  /// When the run first began, in seconds since 1970.
+  fileprivate var startSeconds: Double? {
+    guard let start = try? Date(startedAt, strategy: .iso8601) else { return nil }
+    return start.timeIntervalSince1970 + Double(startedMicroseconds) / 1_000_000
+  }
+}
