@@ -24,8 +24,7 @@ struct CleanupCommand: AsyncParsableCommand {
   var history = false
 
   func run() async throws {
-    let job = try Job(ofRunNamed: job)
-    let cleanup = try await JobCleanup(of: job, removingHistory: history)
+    let cleanup = try await runRecords(named: job).cleanUp(removingHistory: history)
     for file in cleanup.files { try Terminal.print("removed \(file)") }
     try Terminal.print("removed \(Format.count(cleanup.runCount, "run")) from the database")
     for undo in cleanup.undoable {

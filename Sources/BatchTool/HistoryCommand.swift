@@ -25,9 +25,9 @@ struct HistoryCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    let job = try Job(ofRunNamed: job)
-    try job.requireSupport()
-    let history = try await JobHistory(of: job)
+    let records = try runRecords(named: job)
+    try records.cause.requireSupport()
+    let history = try await records.history()
     if json { return try Terminal.printJSON(history, pretty: true) }
     if history.runs.isEmpty { return try Terminal.print("the job has not run") }
     try Terminal.print(

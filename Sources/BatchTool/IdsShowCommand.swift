@@ -53,9 +53,9 @@ struct IdsShowCommand: AsyncParsableCommand {
   private var store: Store? {
     get async throws(BatchError) {
       guard FilePath(source).extension == "json", output.format != .key,
-        let job = try? Job(ofRunAt: FilePath(source)), job.database.server == nil
+        let cause = try? FilePath(source).records().cause, cause.database.server == nil
       else { return nil }
-      return try? await job.storeToRead()
+      return try? await cause.storeToRead()
     }
   }
 }
@@ -97,17 +97,13 @@ func selection(
   run: String? = nil
 ) async throws(BatchError) -> IdentifierSelection {
   if source == Job.standardInputName {
-    return try await IdentifierSelection(
-      ofJob: Job(ofRunNamed: source),
-      outcome: outcome,
-      run: run
-    )
+    return try await runRecords(named: source).identifiers(outcome, ofRun: run)
   }
   let path = FilePath(source)
   guard Job.isJobFile(path) else {
     // The store knows which rows of a run by objects are done.
-    if outcome != .all || run != nil, let job = try? Job(ofRunAt: path) {
-      return try await IdentifierSelection(ofJob: job, outcome: outcome, run: run)
+    if outcome != .all || run != nil, let records = try? path.records() {
+      return try await records.identifiers(outcome, ofRun: run)
     }
     if run != nil {
       throw BatchError(
@@ -119,7 +115,7 @@ func selection(
     }
     return try IdentifierSelection(ofFile: path, outcome: outcome)
   }
-  return try await IdentifierSelection(ofJob: Job(ofRunAt: path), outcome: outcome, run: run)
+  return try await path.records().identifiers(outcome, ofRun: run)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}

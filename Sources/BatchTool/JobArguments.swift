@@ -36,11 +36,6 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
-  /// Reads the job file, or the checkpoint of a program's own run, for a command that works only on SQLite.
-  func loadRun(for command: String) throws(BatchError) -> Job {
-    try Job(ofRunNamed: job, for: command)
-  }
-
   /// The values of the job's parameters in a run that starts now.
   func values(for job: Job) throws(BatchError) -> ParameterValues {
     try ParameterValues(
@@ -64,36 +59,43 @@ extension Job {
   /// The argument that stands for standard input.
   static let standardInputName = "-"
 
-  /// Reads the job that an argument names: a job file, the checkpoint of a program's own run, or standard
-  /// input.
-  init(ofRunNamed argument: String) throws(BatchError) {
-    guard argument == Self.standardInputName else {
-      self = try Job(ofRunAt: FilePath(argument))
-      return
-    }
-    Self.announceReading()
-    self = try Job.ofStandardInput()
-  }
-
   /// Says what the command waits for: it would seem to hang.
   fileprivate static func announceReading() {
     guard isatty(STDIN_FILENO) == 1 else { return }
     Terminal.say("reading the job from standard input; end it with Ctrl-D")
   }
+}
 
-  /// Reads the job of a run, for a command that finds runs by their files.
-  ///
-  /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job whose runs a server keeps.
-  init(ofRecordNamed argument: String, for command: String) throws(BatchError) {
-    try self.init(ofRunNamed: argument)
-    try requireRecord(for: command)
-  }
+/// The records that an argument names: by a job file, the checkpoint of a program's own run, or standard input.
+func runRecords(named argument: String) throws(BatchError) -> any RunRecords {
+  guard argument == Job.standardInputName else { return try FilePath(argument).records() }
+  Job.announceReading()
+  return try Job.ofStandardInput().records
+}
 
-  /// Reads the job of a run, for a command that works only on SQLite.
-  ///
-  /// - Throws: `BatchError` as ``init(ofRunNamed:)`` does, and `invalidJob` for a job on PostgreSQL.
-  init(ofRunNamed argument: String, for command: String) throws(BatchError) {
-    try self.init(ofRunNamed: argument)
-    try requireFile(for: command)
+/// The work that an argument names, for a command that works only on SQLite.
+///
+/// - Throws: `BatchError` as ``runRecords(named:)`` does, and `invalidJob` for a job on PostgreSQL.
+func requireWork(named argument: String, for command: String) throws(BatchError) -> any RunCause {
+  let cause = try runRecords(named: argument).cause
+  try cause.requireFile(for: command)
+  return cause
+}
+
+/// Reads the job that an argument names, for a command that works only on SQLite and needs more than a record.
+///
+/// - Throws: `BatchError` as ``runRecords(named:)`` does, and `invalidJob` for a job on PostgreSQL and for work without a
+///   job file.
+func requireJob(named argument: String, for command: String) throws(BatchError) -> Job {
+  let cause = try runRecords(named: argument).cause
+  try cause.requireFile(for: command)
+  guard let job = cause as? Job else {
+    throw BatchError(
+      .invalidJob,
+      "a run by objects, or one that undoes another, does not declare what it changes",
+      at: argument,
+      remedy: "name a job file"
+    )
   }
+  return job
 }

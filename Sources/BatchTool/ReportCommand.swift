@@ -27,10 +27,8 @@ struct ReportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await RecordedRun.report(
-      recorded.run,
-      of: Job(ofRecordNamed: job, for: "batch report"),
-      to: FilePath(output)
-    )
+    let cause = try runRecords(named: job).cause
+    try cause.requireRecord(for: "batch report")
+    try await RecordedRun.report(recorded.run, ofWork: cause, to: FilePath(output))
   }
 }

@@ -44,14 +44,8 @@ struct RunArguments: ParsableArguments {
 
   /// Performs something with a run of the job, shows it, and exits with its status.
   func perform(
-    _ job: JobArguments,
     _ options: BatchRun.Options,
-    loading load: (JobArguments) async throws(BatchError) -> Job = { job throws(BatchError) in
-      try await job.load()
-    },
-    of makeRun: (Job, BatchRun.Options) throws(BatchError) -> BatchRun = {
-      BatchRun($0, options: $1, handlers: BatchTool.handlers)
-    },
+    of makeRun: (BatchRun.Options) async throws(BatchError) -> BatchRun,
     _ body: (BatchRun, @escaping @Sendable (RunEvent) -> Void, BatchRun.Answer)
       async throws(BatchError) ->
       RunSummary
@@ -59,7 +53,7 @@ struct RunArguments: ParsableArguments {
     let printer = ProgressPrinter(json: json, quiet: quiet, isFresh: options.fresh)
     var options = options
     options.progressInterval = printer.interval
-    let run = try makeRun(await load(job), options)
+    let run = try await makeRun(options)
 
     // A reader that closes the pipe of events does not end the run.
     signal(SIGPIPE, SIG_IGN)

@@ -55,7 +55,9 @@ struct RunCommand: AsyncParsableCommand {
     options.fresh = fresh
     options.joinOnly = joinOnly
     options.runID = runID.value
-    try await arguments.perform(job, options) { run, onEvent, answer throws(BatchError) in
+    try await arguments.perform(options) { options throws(BatchError) in
+      BatchRun(try await job.load(), options: options, handlers: BatchTool.handlers)
+    } _: { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)
     }
   }

@@ -37,22 +37,22 @@ struct StatusCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try Job(ofRunNamed: job)
+    let records = try runRecords(named: job)
     if let name = recorded.run {
-      let run = try await RecordedRun(name, of: job)
+      let run = try await records.run(named: name)
       return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
     }
     var options = BatchRun.Options()
     options.runID = runID.value
-    if let run = try await runOfOtherWork(than: job) {
+    if let run = try await runOfOtherWork(in: records) {
       return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
     }
     var shown = Shown()
     while true {
-      let status = try await waitingForRun(of: job) { () async throws(BatchError) in
-        try await RunStatus(of: job, options: options, handlers: BatchTool.handlers)
+      let status = try await waitingForRun(in: records) { () async throws(BatchError) in
+        try await records.status(options, BatchTool.handlers)
       }
-      try show(status, of: job, after: &shown)
+      try show(status, of: records.cause, after: &shown)
       guard watch, status.isLive else { return }
       try await Task.sleep(for: .seconds(1))
     }
@@ -66,7 +66,7 @@ struct StatusCommand: AsyncParsableCommand {
   /// A watcher who comes before the run waits for its first sign: for some time, and as long as identifiers
   /// are selected.
   private func waitingForRun(
-    of job: Job,
+    in records: any RunRecords,
     _ ask: () async throws(BatchError) -> RunStatus
   ) async throws -> RunStatus {
     let end = ContinuousClock.now + Self.firstSign
@@ -75,7 +75,7 @@ struct StatusCommand: AsyncParsableCommand {
         return try await ask()
       } catch {
         guard watch, error.isAboutMissingRun else { throw error }
-        let isBeginning = await job.records.isBeginning()
+        let isBeginning = await records.isBeginning()
         guard isBeginning || ContinuousClock.now < end else { throw error }
       }
       try await Task.sleep(for: .milliseconds(200))
@@ -83,8 +83,8 @@ struct StatusCommand: AsyncParsableCommand {
   }
 
   /// The run of the given work, if it is in the history; nil if the last run is of that work.
-  private func runOfOtherWork(than job: Job) async throws(BatchError) -> RecordedRun? {
-    guard let id = runID.value, let runs = try? await JobHistory(of: job).runs,
+  private func runOfOtherWork(in records: any RunRecords) async throws(BatchError) -> RecordedRun? {
+    guard let id = runID.value, let runs = try? await records.history().runs,
       runs.first?.summary.runID?.hasSameBytes(as: id) != true
     else { return nil }
     return runs.first { $0.summary.runID?.hasSameBytes(as: id) == true }
@@ -113,12 +113,12 @@ struct StatusCommand: AsyncParsableCommand {
 
   private func show(
     _ status: RunStatus,
-    of job: Job,
+    of cause: any RunCause,
     after shown: inout Shown
   ) throws(BatchError) {
     let isOver = !watch || !status.isLive
     if watch, !json, Terminal.canRedraw {
-      let lines = lines(status, of: job)
+      let lines = lines(status, of: cause)
       try Terminal.redraw(lines, over: shown.lineCount)
       shown.lineCount = lines.count
       return
@@ -129,18 +129,18 @@ struct StatusCommand: AsyncParsableCommand {
     if json {
       try Terminal.printJSON(status, pretty: !watch)
     } else if isOver {
-      try Terminal.print(lines(status, of: job).joined(separator: "\n"))
+      try Terminal.print(lines(status, of: cause).joined(separator: "\n"))
     } else {
       try Terminal.print(ProgressPrinter.line(status.summary))
     }
   }
 
-  private func lines(_ status: RunStatus, of job: Job) -> [String] {
+  private func lines(_ status: RunStatus, of cause: any RunCause) -> [String] {
     let command =
-      switch job.action {
-      case .contexts: "its program"
+      switch (cause as? ProgramWork)?.kind {
+      case .objects: "its program"
       case .undo: "batch undo"
-      default: "batch run"
+      case nil: "batch run"
       }
     var facts = SummaryText.times(of: status.summary)
     if let undo = status.undo { facts.append(("undone", undo.words(ofRows: nil))) }

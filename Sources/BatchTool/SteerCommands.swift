@@ -61,19 +61,19 @@ struct SetCommand: AsyncParsableCommand {
       }
       changes[String(parts[0])] = String(parts[1])
     }
-    let job = try job.load()
-    if job.database.server != nil, changes["throttle.maximumWAL"] != nil {
+    let records = try job.load()
+    if records.cause.database.server != nil, changes["throttle.maximumWAL"] != nil {
       throw BatchError(
         .invalidJob,
         "throttle.maximumWAL bounds the log of an SQLite file",
         remedy: "leave it out"
       )
     }
-    try await job.records.request { [changes] control in control.settings.merge(changes) { $1 } }
+    try await records.request { [changes] control in control.settings.merge(changes) { $1 } }
   }
 }
 
-/// A job that is running.
+/// Work with a live run.
 struct LiveJob: ParsableArguments {
   @Argument(
     help: "The job file (- for standard input), or the checkpoint of a program's own run.",
@@ -81,10 +81,10 @@ struct LiveJob: ParsableArguments {
   )
   var job: String
 
-  func load() throws -> Job { try Job(ofRunNamed: job) }
+  func load() throws -> any RunRecords { try runRecords(named: job) }
 
   /// Requests something from the run, which reads the request after its current chunk.
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
-    try await load().records.request(change)
+    try await load().request(change)
   }
 }

@@ -49,10 +49,14 @@ struct UndoCommand: AsyncParsableCommand {
       try IdentifierFile(opening: FilePath(path)).load()
     }
     if plan { return try await show(list) }
-    try await arguments.perform(job, options) { job throws(BatchError) in
-      try job.loadRun(for: "batch undo")
-    } of: { job, options throws(BatchError) in
-      BatchRun(undoing: job, run: run, only: list, overwriting: overwrite, options: options)
+    try await arguments.perform(options) { options throws(BatchError) in
+      BatchRun(
+        undoingWork: try requireWork(named: job.job, for: "batch undo"),
+        run: run,
+        only: list,
+        overwriting: overwrite,
+        options: options
+      )
     } _: { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)
     }
@@ -60,7 +64,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoing: job.loadRun(for: "batch undo"),
+      undoingWork: requireWork(named: job.job, for: "batch undo"),
       run: run,
       only: list,
       overwriting: overwrite

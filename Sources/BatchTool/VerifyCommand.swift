@@ -63,7 +63,7 @@ struct VerifyCommand: AsyncParsableCommand {
     do {
       defer { progress.end() }
       verification = try await Verification(
-        of: Job(ofRunNamed: job, for: "batch verify"),
+        of: requireJob(named: job, for: "batch verify"),
         against: FilePath(against),
         run: recorded.run,
         allowing: allow,
@@ -83,7 +83,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let report: UndoReport
     do throws(BatchError) {
       report = try await UndoReport(
-        undoing: Job(ofRunNamed: job, for: "batch verify"),
+        undoingWork: requireWork(named: job, for: "batch verify"),
         run: recorded.run,
         showing: limit
       )

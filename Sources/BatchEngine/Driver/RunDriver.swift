@@ -6,7 +6,7 @@ package import BatchIdentifiers
 /// It knows neither where the run is recorded nor what is done with the rows.
 package struct RunDriver<Record: RunRecord> {
   private let record: Record
-  private let cause: RunCause
+  private let terms: RunTerms
   private let stop: StopSwitch
   private let onEvent: @Sendable (RunEvent) -> Void
 
@@ -17,17 +17,17 @@ package struct RunDriver<Record: RunRecord> {
   ///
   /// - Parameters:
   ///   - record: Where the runs are recorded.
-  ///   - cause: Why there is one.
+  ///   - terms: How they are carried out.
   ///   - stop: Stops it.
   ///   - onEvent: Called with each event.
   package init(
     _ record: Record,
-    _ cause: RunCause,
+    _ terms: RunTerms,
     stop: StopSwitch,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) {
     self.record = record
-    self.cause = cause
+    self.terms = terms
     self.stop = stop
     self.onEvent = onEvent
   }
@@ -45,11 +45,11 @@ package struct RunDriver<Record: RunRecord> {
       entry = try await enter(request, answer)
     } catch {
       await record.close()
-      throw cause.phrase(error)
+      throw terms.phrase(error)
     }
     switch entry {
     case .part(let part):
-      await RunExecution(part: part, cause: cause, stop: stop, onEvent: onEvent).perform()
+      await RunExecution(part: part, terms: terms, stop: stop, onEvent: onEvent).perform()
       return await conclude(await part.end(), answer)
     case .end(let end): return await conclude(end, answer)
     case .result(let summary):
@@ -65,7 +65,7 @@ package struct RunDriver<Record: RunRecord> {
     _ request: RunRequest,
     _ answer: Answer
   ) async throws(BatchError) -> RunEntry<Record.Part> {
-    let backoff = Backoff(cause.policy.retry)
+    let backoff = Backoff(terms.policy.retry)
     return try await backoff.repeating { () throws(BatchError) in
       while true {
         if let entry = try await enterOnce(request, answer) { return entry }
@@ -87,7 +87,7 @@ package struct RunDriver<Record: RunRecord> {
     _ answer: Answer
   ) async throws(BatchError) -> RunEntry<Record.Part>? {
     let entry: RunEntry<Record.Part>
-    switch try RunDecision(try await record.find(request), request, job: cause.name) {
+    switch try RunDecision(try await record.find(request), request, job: terms.name) {
     case .begin(let replaced): entry = try await record.begin(request, replacing: replaced)
     case .join(let run):
       entry = try await record.join(run, retryingFailures: request.retriesFailures)
@@ -126,7 +126,7 @@ package struct RunDriver<Record: RunRecord> {
         try await end.verify()
       } catch {
         summary.state = .failed
-        summary.failure = cause.phrase(error)
+        summary.failure = terms.phrase(error)
       }
     }
     summary = tell(summary, answer)

@@ -3,7 +3,7 @@ import BatchIdentifiers
 /// Does the chunks of a process's part of a run, however that ends, and reports them.
 struct RunExecution<Part: RunPart> {
   let part: Part
-  let cause: RunCause
+  let terms: RunTerms
   let stop: StopSwitch
   let onEvent: @Sendable (RunEvent) -> Void
 
@@ -12,7 +12,7 @@ struct RunExecution<Part: RunPart> {
     do {
       try await loop(part.makeProcessor())
     } catch {
-      part.fail(cause.phrase(error))
+      part.fail(terms.phrase(error))
     }
     tellMessages()
   }
@@ -20,7 +20,7 @@ struct RunExecution<Part: RunPart> {
   private func loop<Processor: ChunkProcessor>(
     _ processor: Processor
   ) async throws(BatchError) {
-    var policy = cause.policy
+    var policy = terms.policy
     if let size = processor.chunkSize { policy.chunk = .init(size: size) }
     var remaining: [Range<Int>] = []
     var spans: (any SpanSource)?
@@ -36,7 +36,7 @@ struct RunExecution<Part: RunPart> {
     )
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // There is one lane, so it determines how long a run takes: it has priority.
-    let most = min(cause.workerCount + part.spareWorkers, processor.workerLimit ?? .max)
+    let most = min(terms.workerCount + part.spareWorkers, processor.workerLimit ?? .max)
     let workers = (1...max(1, spans == nil ? min(most, chunks) : most)).map {
       processor.makeWorker("batch.worker.\($0)")
     }
@@ -48,7 +48,7 @@ struct RunExecution<Part: RunPart> {
       processor: processor,
       settings: .init(
         policy: policy,
-        files: cause.files,
+        files: terms.files,
         requests: part.requests,
         deadline: policy.limits.runtime.map { part.start + $0 },
         spans: spans,
@@ -65,7 +65,7 @@ struct RunExecution<Part: RunPart> {
       for worker in workers { await worker.close() }
     }
     try await part.settle()
-    try await part.record(ending, loop.failure.map(cause.phrase), because: loop.stopReason)
+    try await part.record(ending, loop.failure.map(terms.phrase), because: loop.stopReason)
   }
 
   private func observe(_ event: RunLogic.Event) async throws(BatchError) {
@@ -73,7 +73,7 @@ struct RunExecution<Part: RunPart> {
     case .committed(let chunk, let commit):
       try await part.committed(chunk, commit)
       tellMessages()
-      tellProgress(every: cause.progressInterval)
+      tellProgress(every: terms.progressInterval)
     case .retrying(let retry): onEvent(.retrying(retry))
     case .granted: break
     case .lost(let span):
@@ -93,7 +93,7 @@ struct RunExecution<Part: RunPart> {
     case .looked:
       if try part.pass() { tellProgress(every: .zero) }
       // Progress shows that the run is alive, however long a chunk or a hold takes.
-      tellProgress(every: max(cause.progressInterval, .seconds(1)))
+      tellProgress(every: max(terms.progressInterval, .seconds(1)))
     }
   }
 

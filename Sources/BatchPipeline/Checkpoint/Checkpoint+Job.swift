@@ -4,18 +4,18 @@ import BatchStore
 import SystemPackage
 
 extension Checkpoint {
-  /// The checkpoint of a job's last run.
-  package convenience init(ofJob job: Job) throws(BatchError) {
-    guard FileSystem.status(of: job.checkpointPath) != nil else { throw .noCheckpoint(ofJob: job) }
-    try self.init(reading: job.checkpointPath)
-    try refuseForeignOwner(of: job.files)
+  /// The checkpoint of the last run of some work.
+  package convenience init(of cause: some RunCause) throws(BatchError) {
+    guard FileSystem.status(of: cause.checkpointPath) != nil else { throw .noCheckpoint(of: cause) }
+    try self.init(reading: cause.checkpointPath)
+    try refuseForeignOwner(of: cause.files)
   }
 
   /// The outcome of each identifier: from the ledger in the store if there is one, or from the file
   /// of a finished run, which has all outcomes.
-  package func rowOutcomes(ofJob job: Job) async throws(BatchError) -> RowOutcomes {
+  package func rowOutcomes(of cause: some RunCause) async throws(BatchError) -> RowOutcomes {
     guard metadata.ledger == .store, !progress.state.isFinished else { return try rowOutcomes() }
-    let store = try await job.storeToRead()
+    let store = try await cause.storeToRead()
     guard let outcomes = try await store.rowOutcomes(ofRun: metadata.run) else {
       return try rowOutcomes()
     }
@@ -34,10 +34,10 @@ extension Checkpoint {
 
   /// The done positions, from the ledger in the store if there is one, since the file may lag
   /// behind it.
-  package func doneRanges(ofJob job: Job) async throws(BatchError) -> DoneRanges {
+  package func doneRanges(of cause: some RunCause) async throws(BatchError) -> DoneRanges {
     guard metadata.ledger == .store else { return progress.done }
     do {
-      let store = try await job.storeToRead()
+      let store = try await cause.storeToRead()
       return try await store.doneRanges(ofRun: metadata.run) ?? progress.done
     } catch {
       // The file is complete for finished runs.
@@ -52,11 +52,11 @@ extension BatchError {
   package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }
 
   /// The error for a job that never ran, or whose checkpoint is gone.
-  static func noCheckpoint(ofJob job: Job, remedy: String = "run it first") -> BatchError {
+  static func noCheckpoint(of cause: some RunCause, remedy: String = "run it first") -> BatchError {
     BatchError(
       .fileAccess,
-      "job \"\(job.name)\" has no checkpoint",
-      at: job.checkpointPath.string,
+      "job \"\(cause.name)\" has no checkpoint",
+      at: cause.checkpointPath.string,
       remedy: remedy
     )
   }

@@ -5,18 +5,18 @@ extension Checkpoint {
   /// The readable checkpoints of a job's runs, each run once: the last one, those set aside, and
   /// earlier ones.
   static func recorded(
-    ofJob job: Job,
+    of cause: some RunCause,
     _ entries: [RunHistory.Entry]
   ) throws(BatchError) -> [Checkpoint] {
     var checkpoints: [Checkpoint] = []
-    if FileSystem.status(of: job.checkpointPath) != nil {
-      checkpoints.append(try Checkpoint(ofJob: job))
+    if FileSystem.status(of: cause.checkpointPath) != nil {
+      checkpoints.append(try Checkpoint(of: cause))
     }
-    let others = filesSetAside(of: job.checkpointPath) + entries.map(\.path)
+    let others = filesSetAside(of: cause.checkpointPath) + entries.map(\.path)
     for path in others {
       // Another user's file may claim anything.
-      guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == job.name,
-        job.files.trusts(owner: checkpoint.owner),
+      guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == cause.name,
+        cause.files.trusts(owner: checkpoint.owner),
         !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
       else { continue }
       checkpoints.append(checkpoint)
@@ -26,13 +26,13 @@ extension Checkpoint {
 
   /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for
   /// the last.
-  static func ofRun(_ run: String?, of job: Job) throws(BatchError) -> Checkpoint {
-    guard let run else { return try Checkpoint(ofJob: job) }
+  static func ofRun(_ run: String?, of cause: some RunCause) throws(BatchError) -> Checkpoint {
+    guard let run else { return try Checkpoint(of: cause) }
     let wanted = run.uppercased()
-    let known = try recorded(ofJob: job, RunHistory(of: job.files).entries)
+    let known = try recorded(of: cause, RunHistory(of: cause.files).entries)
     let found = known.filter { !wanted.isEmpty && $0.metadata.run.hasPrefix(wanted) }
     guard let checkpoint = found.first, found.count == 1 else {
-      throw .unknownRun(run, count: found.count, at: job.checkpointPath.string)
+      throw .unknownRun(run, count: found.count, at: cause.checkpointPath.string)
     }
     return checkpoint
   }

@@ -24,13 +24,13 @@ package struct CompletedUndo: Sendable, Encodable {
       + "undone by \(run)"
   }
 
-  /// The last undo of a run of a job; nil if there is none, or it is incomplete.
-  package init?(of run: String, ofJob job: Job) {
-    self.init(of: run, by: job.undoing)
+  /// The last undo of a run of some work; nil if there is none, or it is incomplete.
+  package init?(of run: String, ofWork work: some RunCause) {
+    self.init(of: run, by: work.undoing)
   }
 
   /// The last undo of a run by a job whose runs undo those of another.
-  init?(of run: String, by undoing: Job) {
+  init?(of run: String, by undoing: ProgramWork) {
     let earlier = RunHistory(of: undoing.files).entries.reversed().map(\.path)
     for path in [undoing.checkpointPath] + earlier {
       guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),

@@ -32,9 +32,9 @@ extension UndoableRun {
   }
 
   /// The undo records of a job's run, and what its undo has recorded.
-  init(_ stored: StoredUndo, of job: Job) {
+  init(_ stored: StoredUndo, of work: some RunCause) {
     self.init(stored)
-    undo = stored.isUndone ? CompletedUndo(of: stored.run, ofJob: job) : nil
+    undo = stored.isUndone ? CompletedUndo(of: stored.run, ofWork: work) : nil
   }
 
   private enum CodingKeys: CodingKey { case run, startedAt, keptUntil, rows, bytes, isUndone }
@@ -51,15 +51,17 @@ extension UndoableRun {
         $0.run == metadata.run
       })
     else { return nil }
-    // As much of the job as determines the checkpoint of its undo.
-    let job = Job(
+    // As much of the work as determines the checkpoint of its undo.
+    var policy = RunPolicy()
+    policy.checkpoint.path = path
+    let work = ProgramWork(
+      .objects,
       name: metadata.job,
+      entity: undo.entity,
       database: .init(path: FilePath(database)),
-      source: .init(entity: undo.entity, everything: true),
-      action: .contexts,
-      checkpoint: .init(path: path)
+      policy: policy
     )
-    self.init(undo, of: job)
+    self.init(undo, of: work)
   }
 
   /// The undo records of the run of the checkpoint at a path; see the other initializer.

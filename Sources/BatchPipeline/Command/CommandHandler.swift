@@ -117,12 +117,12 @@ struct CommandHandler: RowHandler {
 
   /// The variables that describe the run to a program.
   static func environment(
-    job: Job,
+    of cause: some RunCause,
     run: String,
     parameters: [String: SQLValue]
   ) -> [String: String] {
-    var variables = ["BATCH_JOB": job.name, "BATCH_RUN": run]
-    if job.isRehearsal { variables["BATCH_REHEARSAL"] = "1" }
+    var variables = ["BATCH_JOB": cause.name, "BATCH_RUN": run]
+    if cause.isRehearsal { variables["BATCH_REHEARSAL"] = "1" }
     for (name, value) in parameters {
       switch value {
       case .null, .blob, .invalidText: break

@@ -20,33 +20,33 @@ final class RunHooks: RunNotifier {
   private static let messageLimit = 100
 
   private let commands: [Job.Hooks.Event: ChildProcess.Command]
-  private let job: Job
+  private let cause: any RunCause
   private let parameters: ParameterValues
   private let patience: Duration
   private let runner = HookRunner()
   private let state = Lock(State())
 
-  /// The programs of a job, which get the values of its parameters.
+  /// The programs to notify, which get the values of its parameters.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted`, with the place in the job file, if there
   ///   is no such program.
   init(
-    _ job: Job,
+    _ cause: any RunCause,
     parameters: ParameterValues,
     for events: [Job.Hooks.Event] = Job.Hooks.Event.allCases,
     patience: Duration = patience
   ) throws(BatchError) {
     var commands: [Job.Hooks.Event: ChildProcess.Command] = [:]
     for event in events {
-      guard let arguments = job.hooks.commands[event] else { continue }
+      guard let arguments = cause.hooks.commands[event] else { continue }
       do throws(BatchError) {
-        commands[event] = try ChildProcess.Command(arguments, in: job.baseDirectory)
+        commands[event] = try ChildProcess.Command(arguments, in: cause.baseDirectory)
       } catch {
-        throw error.located(at: job.place(of: JobPath("hooks", event.rawValue)))
+        throw error.located(at: cause.place(of: JobPath("hooks", event.rawValue)))
       }
     }
     self.commands = commands
-    self.job = job
+    self.cause = cause
     self.parameters = parameters
     self.patience = patience
   }
@@ -119,7 +119,7 @@ final class RunHooks: RunNotifier {
   ) {
     var command = command
     command.environment = CommandHandler.environment(
-      job: job,
+      of: cause,
       run: summary.run,
       parameters: parameters.sqlValues
     )

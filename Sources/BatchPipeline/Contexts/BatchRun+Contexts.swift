@@ -162,18 +162,18 @@ extension BatchRun {
     _ body: @escaping ChunkBody
   ) {
     let place = (try? selection.store(of: container)) ?? 0
-    var job = Job(
+    var cause = ProgramWork(
+      .objects,
       name: name,
+      entity: selection.entity ?? "",
       database: .init(path: FilePath(container.stores[place].path)),
-      source: .init(entity: selection.entity ?? "", everything: true),
-      action: .contexts
+      policy: policy
     )
-    job.policy = policy
-    job.hooks = options.hooks
-    job.report = options.report
-    job.undo = undo
+    cause.hooks = options.hooks
+    cause.report = options.report
+    cause.undo = undo
     let work = ContextRunWork(
-      job: job,
+      program: cause,
       selection: selection,
       container: container,
       missingRows: missingRows,
@@ -181,6 +181,6 @@ extension BatchRun {
       fresh: options.fresh,
       body: body
     )
-    self.init(job, options: options, work: work)
+    self.init(work, options: options)
   }
 }

@@ -5,7 +5,7 @@ import SystemPackage
 
 /// The work of a closure that gets contexts.
 struct ContextRunWork: RunWork {
-  let job: Job
+  let program: ProgramWork
   let selection: ContextSelection
   let container: ModelContainer
   let missingRows: MissingRows
@@ -14,20 +14,22 @@ struct ContextRunWork: RunWork {
   let fresh: Bool
   let body: ChunkBody
 
+  var cause: any RunCause { program }
+
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
     async throws(BatchError)
     -> any RunPlan
   {
     let plan = try await ContextPlan(self, for: run)
-    if job.keepsRecord, plan.store.isWritable {
-      try await plan.store.refuseDuringUndo(ofJob: job.name, fresh: fresh)
+    if program.keepsRecord, plan.store.isWritable {
+      try await plan.store.refuseDuringUndo(ofJob: program.name, fresh: fresh)
     }
     return plan
   }
 
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
     try refuse(unlessFor: checkpoint)
-    return try RunHooks(job, parameters: ParameterValues())
+    return try RunHooks(program, parameters: ParameterValues())
   }
 
   func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)? {
@@ -36,7 +38,7 @@ struct ContextRunWork: RunWork {
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
     let entity = selection.entity ?? checkpoint.list.header.entityName
-    try checkpoint.refuse(unless: job.concerning(entity), nil)
+    try checkpoint.metadata.refuse(unless: program.concerning(entity), at: checkpoint.path.string)
   }
 }
 
@@ -52,7 +54,7 @@ struct ContextPlan: StoreRunPlan {
   /// The tables that may be recorded, as they are; nil without undo.
   private let recordable: ExpectedSchema?
 
-  var job: Job { run.job }
+  var cause: any RunCause { run.program }
   var spareWorkers: Int { 0 }
 
   init(_ run: ContextRunWork, for identity: RunIdentity) async throws(BatchError) {
@@ -60,7 +62,7 @@ struct ContextPlan: StoreRunPlan {
     store = run.container.stores[place]
     try store.refuseIfLinked()
     self.run = run
-    hooks = try RunHooks(run.job, parameters: ParameterValues())
+    hooks = try RunHooks(run.program, parameters: ParameterValues())
     (expected, query, recordable) = try await store.connection(label: "batch.plan").perform {
       connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
@@ -78,7 +80,7 @@ struct ContextPlan: StoreRunPlan {
             )
           }
         let recordable =
-          run.job.undo == nil ? nil : try ExpectedSchema(ofRecordedTablesIn: connection)
+          run.program.undo == nil ? nil : try ExpectedSchema(ofRecordedTablesIn: connection)
         return (expected, query, recordable)
       }
     }
@@ -90,7 +92,7 @@ struct ContextPlan: StoreRunPlan {
       expecting: expected,
       body: run.body
     )
-    if let report = run.job.report { try RunReport.check(report) }
+    if let report = run.program.report { try RunReport.check(report) }
   }
 
   func describeOutput(
@@ -109,7 +111,7 @@ struct ContextPlan: StoreRunPlan {
       throw BatchError(
         .invalidJob,
         "there is no unfinished run to resume, and no identifiers were given",
-        at: job.checkpointPath.string,
+        at: run.program.checkpointPath.string,
         remedy: "give a list, a fetch, or a closure that selects"
       )
     case .query(let query):
@@ -141,18 +143,14 @@ struct ContextPlan: StoreRunPlan {
   }
 
   private func fingerprint(of list: PackedIdentifiers) -> String {
-    JobFingerprint(
-      job: job.concerning(list.header.entityName),
-      parameters: ParameterValues(),
-      store: ""
-    ).text
+    JobFingerprint(of: run.program.concerning(list.header.entityName)).text
   }
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
-    guard let undo = job.undo else { return nil }
+    guard let undo = self.run.program.undo else { return nil }
     return StoredUndo(
       run: run.run,
-      job: job.name,
+      job: self.run.program.name,
       startedAt: run.startedAt,
       keptUntil: undo.keep.flatMap { run.time(after: $0) },
       entity: self.run.selection.entity ?? "",
@@ -189,10 +187,10 @@ struct ContextPlan: StoreRunPlan {
     }
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = true
-    configuration.courtesyTarget = job.chunk.target
+    configuration.courtesyTarget = run.program.policy.chunk.target
     // A run that nobody can resume may change nothing, and then does not change the journal mode.
     configuration.usesWriteAheadLog = ledger == .store
-    configuration.limitCheckpoints(to: job.throttle.maximumWAL)
+    configuration.limitCheckpoints(to: run.program.policy.throttle.maximumWAL)
     return try store.makeWriterLane(configuration)
   }
 
@@ -217,7 +215,7 @@ struct ContextPlan: StoreRunPlan {
       onFailure: part.onFailure,
       // A run that is resumed without its selection knows only the list.
       inOrder: run.selection.isOrdered || !part.list.isSorted,
-      recordingFor: job.undo.map { _ in part.session.run }
+      recordingFor: run.program.undo.map { _ in part.session.run }
     )
     return (processor, part.lane ?? UnrecordedLedger())
   }
@@ -227,12 +225,12 @@ struct ContextPlan: StoreRunPlan {
   func stop() throws(BatchError) {}
 }
 
-extension Job {
-  /// The job with the name of its entity, for a run that learns it from its identifiers.
-  fileprivate func concerning(_ entity: String) -> Job {
-    var job = self
-    job.source.entity = entity
-    return job
+extension ProgramWork {
+  /// The work with the name of its entity, for a run that learns it from its identifiers.
+  fileprivate func concerning(_ entity: String) -> ProgramWork {
+    var work = self
+    work.entity = entity
+    return work
   }
 }
 

@@ -9,14 +9,6 @@ extension BatchError {
   }
 }
 
-extension Job {
-  /// The job's error, in the terms of its author.
-  func words(of error: BatchError) -> BatchError {
-    // A run by objects was written in Swift.
-    action == .contexts ? error : error.inWordsOfJobs
-  }
-}
-
 extension Remedy.Term {
   /// Its name in a job file or the command.
   fileprivate var wordOfJobs: String {

@@ -6,29 +6,39 @@ import SystemPackage
 
 /// The records of a job's runs in files and, if they write, in the ledger of its store.
 struct FileRecords: RunRecords {
-  let job: Job
+  let cause: any RunCause
+  /// What the next run does; nil if only its program knows.
+  private let work: @Sendable (BatchRun.Options, [String: TransformHandler]) -> (any RunWork)?
 
-  init(of job: Job) { self.job = job }
+  init(of job: Job) {
+    cause = job
+    work = { JobWork(job: job, options: $0, handlers: $1) }
+  }
+
+  init(of program: ProgramWork) {
+    cause = program
+    work = { _, _ in nil }
+  }
 
   func status(
     _ options: BatchRun.Options,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> RunStatus {
-    let path = job.checkpointPath
+    let path = cause.checkpointPath
     let process = RunLock.holder(ofCheckpoint: path)
     let next = await nextStep(options, handlers)
     guard FileSystem.status(of: path) != nil else {
       throw .noCheckpoint(
-        ofJob: job,
+        of: cause,
         remedy: next.name == "begin" ? "run it first" : "batch run \(next.words)"
       )
     }
-    let checkpoint = try Checkpoint(ofJob: job)
+    let checkpoint = try Checkpoint(of: cause)
     if let id = options.runID, checkpoint.metadata.runID?.hasSameBytes(as: id) != true {
       throw .unknownRunID(id, at: path.string)
     }
     var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
-    let done = try await checkpoint.doneRanges(ofJob: job)
+    let done = try await checkpoint.doneRanges(of: cause)
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
     if process != nil, !summary.state.isGoingOn, !summary.state.isFinished {
@@ -65,17 +75,17 @@ struct FileRecords: RunRecords {
     var status = RunStatus(summary, in: process, next: next)
     status.undo =
       checkpoint.metadata.undone == nil
-      ? CompletedUndo(of: checkpoint.metadata.run, ofJob: job) : nil
-    status.warnings = summary.state.isFinished ? [] : job.risks
+      ? CompletedUndo(of: checkpoint.metadata.run, ofWork: cause) : nil
+    status.warnings = summary.state.isFinished ? [] : cause.risks
     return status
   }
 
   func history() async throws(BatchError) -> JobHistory {
-    let history = RunHistory(of: job.files)
+    let history = RunHistory(of: cause.files)
     let entries = history.entries
     var runs: [RecordedRun] = []
-    for checkpoint in try Checkpoint.recorded(ofJob: job, entries) {
-      runs.append(try await RecordedRun(checkpoint, of: job))
+    for checkpoint in try Checkpoint.recorded(of: cause, entries) {
+      runs.append(try await RecordedRun(checkpoint, of: cause))
     }
     return JobHistory(
       folder: history.folder.string,
@@ -85,29 +95,29 @@ struct FileRecords: RunRecords {
   }
 
   func run(named name: String) async throws(BatchError) -> RecordedRun {
-    try await RecordedRun(Checkpoint.ofRun(name, of: job), of: job)
+    try await RecordedRun(Checkpoint.ofRun(name, of: cause), of: cause)
   }
 
   func identifiers(
     _ outcome: IdentifierSelection.Outcome,
     ofRun name: String?
   ) async throws(BatchError) -> IdentifierSelection {
-    let checkpoint = try Checkpoint.ofRun(name, of: job)
+    let checkpoint = try Checkpoint.ofRun(name, of: cause)
     return try IdentifierSelection(
       checkpoint.list,
       outcome,
-      outcome == .all ? nil : await checkpoint.rowOutcomes(ofJob: job),
-      permissions: job.files.permissions
+      outcome == .all ? nil : await checkpoint.rowOutcomes(of: cause),
+      permissions: cause.files.permissions
     )
   }
 
   func request(
     _ change: @escaping @Sendable (inout RunControl) -> Void
   ) async throws(BatchError) {
-    try RunControl.change(of: job.files, job.policy, change)
+    try RunControl.change(of: cause.files, cause.policy, change)
   }
 
-  func isBeginning() async -> Bool { RunLock.holder(ofCheckpoint: job.checkpointPath) != nil }
+  func isBeginning() async -> Bool { RunLock.holder(ofCheckpoint: cause.checkpointPath) != nil }
 }
 
 // MARK: The next step
@@ -117,28 +127,28 @@ extension FileRecords {
     _ options: BatchRun.Options,
     _ handlers: [String: TransformHandler]
   ) async -> NextStep {
-    if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
+    if let process = RunLock.holder(ofCheckpoint: cause.checkpointPath) {
       return NextStep(refusing: "another run of this job is alive (process \(process))")
     }
     do throws(BatchError) {
       try options.check()
       let findings = try await FileFindings(
-        of: job,
+        of: cause,
         options.request,
-        interruptedRetry: RunLock.interruptedRetry(ofCheckpoint: job.checkpointPath)
+        interruptedRetry: RunLock.interruptedRetry(ofCheckpoint: cause.checkpointPath)
       )
       if let alive = findings.stored?.first(where: { $0.process != nil }) { throw alive.isAlive }
       let decision = try findings.decide()
       var options = options
       var parameters: [ParameterArgument] = []
       if options.hasNoParameters, let checkpoint = decision.continued {
-        parameters = checkpoint.metadata.parametersToGive(to: job)
+        parameters = checkpoint.metadata.parametersToGive(to: cause)
         let texts = parameters.compactMap(\.argument)
         // The value of a secret is unknown, so parameters are not compared then.
         if texts.count == parameters.count { options.parameterTexts = texts }
       }
-      let run = BatchRun(job, options: options, handlers: handlers)
-      try await decision.refuse(unless: run, after: findings.checkpoint)
+      let work = work(options, handlers)
+      try await decision.refuse(unless: work, after: findings.checkpoint)
       switch decision {
       case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
       case .join:
@@ -181,16 +191,17 @@ extension RunDecision<FileRun> {
   /// Refuses what a run would refuse: work that differs from that of the run to resume, or does not
   /// fit its database; as far as known without missing arguments.
   fileprivate func refuse(
-    unless run: BatchRun,
+    unless work: (any RunWork)?,
     after previous: Checkpoint?
   ) async throws(BatchError) {
+    guard let work else { return }
     switch (self, continued) {
     case (.begin, _):
       let identity = RunIdentity()
-      guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
+      guard let plan = try await work.foreseeablePlan(of: identity) else { return }
       var metadata = RunMetadata(
         run: identity.run,
-        job: run.job.name,
+        job: work.cause.name,
         startedAt: identity.startedAt,
         fingerprint: "",
         schema: [],
@@ -198,13 +209,13 @@ extension RunDecision<FileRun> {
       )
       try plan.describeOutput(in: &metadata, after: previous)
     case (.join, let checkpoint?):
-      try run.work.refuse(unlessFor: checkpoint)
+      try work.refuse(unlessFor: checkpoint)
       let identity = RunIdentity(checkpoint.metadata)
-      guard let plan = try await run.work.foreseeablePlan(of: identity) else { return }
+      guard let plan = try await work.foreseeablePlan(of: identity) else { return }
       try await plan.refuse(unlessFor: checkpoint)
-    case (.conclude, let checkpoint?): try run.work.refuse(unlessFor: checkpoint)
+    case (.conclude, let checkpoint?): try work.refuse(unlessFor: checkpoint)
     case (.concludeFirst, _):
-      if let previous { try run.work.refuse(unlessFor: previous) }
+      if let previous { try work.refuse(unlessFor: previous) }
     case (.join, nil), (.conclude, nil), (.nothing, _): break
     }
   }
@@ -215,21 +226,21 @@ extension RunDecision<FileRun> {
 extension FileRecords {
   func cleanUp(removingHistory removesHistory: Bool) async throws(BatchError) -> JobCleanup {
     var cleanup = JobCleanup()
-    let path = job.checkpointPath
-    let lock = try RunLock(of: job.files)
+    let path = cause.checkpointPath
+    let lock = try RunLock(of: cause.files)
     defer { withExtendedLifetime(lock) {} }
     var setAside: [Checkpoint] = []
     for file in Checkpoint.filesSetAside(of: path) {
       // Any other file has its name by accident; another user's file could name any file as its
       // output.
-      guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == job.name,
-        job.files.trusts(owner: checkpoint.owner)
+      guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == cause.name,
+        cause.files.trusts(owner: checkpoint.owner)
       else { continue }
       setAside.append(checkpoint)
     }
-    if job.action.writes, !job.database.readOnly {
+    if cause.writes, !cause.database.readOnly {
       let current = try FileSystem.status(of: path).map { _ throws(BatchError) in
-        try Checkpoint(ofJob: job)
+        try Checkpoint(of: cause)
       }
       (cleanup.runCount, cleanup.undoable) = try await removeLedgers(
         setAside.map(\.metadata.run),
@@ -246,9 +257,9 @@ extension FileRecords {
       try FileSystem.remove(checkpoint.path)
       cleanup.files.append(checkpoint.path.string)
     }
-    let history = RunHistory(of: job.files)
+    let history = RunHistory(of: cause.files)
     let before = history.entries
-    try history.prune(to: removesHistory ? .runs(0) : job.history)
+    try history.prune(to: removesHistory ? .runs(0) : cause.policy.history)
     let left = history.entries
     cleanup.files += before.filter { !left.contains($0) }.map(\.path.string)
     cleanup.historyBytes = left.reduce(0) { $0 + $1.byteCount }
@@ -259,7 +270,7 @@ extension FileRecords {
     _ runs: [String],
     but current: Checkpoint?
   ) async throws(BatchError) -> (Int, [UndoableRun]) {
-    let store = try await job.openStore()
+    let store = try await cause.openStore()
     // A Core Data store that must not be written has no ledger.
     if store.coreData != nil, store.isReadOnly { return (0, []) }
     var configuration = WriterConfiguration()
@@ -267,12 +278,14 @@ extension FileRecords {
     let lane = try store.makeWriterLane(configuration)
     let isNeeded = current.map { $0.progress.state != .completed } ?? false
     let count = try await lane.removeRuns(
-      ofJob: job.name,
+      ofJob: cause.name,
       and: runs,
       but: isNeeded ? current?.metadata.run : nil,
-      before: job.checkpoint.oldestEnd
+      before: cause.policy.checkpoint.oldestEnd
     )
-    return (count, try await store.undoableRuns(ofJob: job.name).map { UndoableRun($0, of: job) })
+    return (
+      count, try await store.undoableRuns(ofJob: cause.name).map { UndoableRun($0, of: cause) }
+    )
   }
 }
 

@@ -73,22 +73,32 @@ public struct RecordedRun: Sendable, Encodable {
     of job: Job,
     to path: FilePath
   ) async throws(BatchError) {
-    let checkpoint = try Checkpoint.ofRun(run, of: job)
-    try await RunReport(RecordedRun(checkpoint, of: job), checkpoint).write(
+    try await report(run, ofWork: job, to: path)
+  }
+
+  /// The same of any work.
+  package static func report(
+    _ run: String?,
+    ofWork cause: some RunCause,
+    to path: FilePath
+  ) async throws(BatchError) {
+    let checkpoint = try Checkpoint.ofRun(run, of: cause)
+    try await RunReport(RecordedRun(checkpoint, of: cause), checkpoint).write(
       to: Job.Report(path: path),
-      permissions: job.files.permissions
+      permissions: cause.files.permissions
     )
   }
 
-  init(_ checkpoint: Checkpoint, of job: Job) async throws(BatchError) {
+  init(_ checkpoint: Checkpoint, of cause: some RunCause) async throws(BatchError) {
     let (metadata, progress) = (checkpoint.metadata, checkpoint.progress)
     var summary = RunSummary(metadata, progress, checkpoint: checkpoint)
-    if !progress.state.isFinished, let done = try? await checkpoint.doneRanges(ofJob: job) {
+    if !progress.state.isFinished, let done = try? await checkpoint.doneRanges(of: cause) {
       summary.outcomes = done.outcomes
       summary.chunks = done.chunks
     }
     if summary.state.isGoingOn,
-      checkpoint.path != job.checkpointPath || RunLock.holder(ofCheckpoint: checkpoint.path) == nil
+      checkpoint.path != cause.checkpointPath
+        || RunLock.holder(ofCheckpoint: checkpoint.path) == nil
     {
       summary.state = .stopped
     }
@@ -96,7 +106,7 @@ public struct RecordedRun: Sendable, Encodable {
       metadata,
       summary,
       entity: checkpoint.list.header.entityName,
-      undo: metadata.undone == nil ? CompletedUndo(of: metadata.run, ofJob: job) : nil
+      undo: metadata.undone == nil ? CompletedUndo(of: metadata.run, ofWork: cause) : nil
     )
   }
 

@@ -1,9 +1,13 @@
 import BatchEngine
 import BatchIdentifiers
 import BatchStore
+package import SystemPackage
 
 /// The records of a job's runs, as operators read and steer them, wherever they are.
 package protocol RunRecords: Sendable {
+  /// The work whose runs they are.
+  var cause: any RunCause { get }
+
   /// What the job's next run would do.
   func nextStep(
     _ options: BatchRun.Options,
@@ -55,5 +59,24 @@ extension Job {
     if sharedServer != nil { return TableRecords(of: self) }
     #endif
     return FileRecords(of: self)
+  }
+}
+
+extension ProgramWork {
+  /// The records of its runs.
+  package var records: any RunRecords { FileRecords(of: self) }
+}
+
+extension FilePath {
+  /// The records of the runs of a job file, or of the checkpoint that a program's own run left.
+  ///
+  /// - Returns: The records.
+  /// - Throws: `BatchError` of a job file that is not valid; `damagedFile` for a file that is neither, `invalidJob` for the
+  ///   checkpoint of a job with a job file.
+  package func records() throws(BatchError) -> any RunRecords {
+    guard !Job.isJobFile(self), FileSystem.status(of: self)?.type == .regular else {
+      return try Job(contentsOf: self).records
+    }
+    return try ProgramWork(ofRunAt: self).records
   }
 }

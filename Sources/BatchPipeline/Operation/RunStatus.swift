@@ -1,6 +1,7 @@
 public import BatchEngine
 public import BatchIdentifiers
 public import BatchStore
+public import SystemPackage
 
 /// The state of a job's last run, in whatever processes.
 public struct RunStatus: Sendable {
@@ -68,6 +69,14 @@ public struct RunStatus: Sendable {
     handlers: [String: TransformHandler] = [:]
   ) async throws(BatchError) {
     self = try await job.records.status(options, handlers)
+  }
+
+  /// Reads how a run stands that a program has begun without a job file: by objects, or as an undo.
+  ///
+  /// - Parameter checkpoint: The checkpoint of the run.
+  /// - Throws: `BatchError` of code `damagedFile` if the file is none, `invalidJob` for that of a job with a job file.
+  public init(ofRunAt checkpoint: FilePath) async throws(BatchError) {
+    self = try await ProgramWork(ofRunAt: checkpoint).records.status(.init(), [:])
   }
 
   /// The processes that take part in a run on PostgreSQL, or did; empty for one of a single process.

@@ -9,6 +9,8 @@ struct TableRecords: RunRecords {
 
   init(of job: Job) { self.job = job }
 
+  var cause: any RunCause { job }
+
   func nextStep(
     _ options: BatchRun.Options,
     _ handlers: [String: TransformHandler]

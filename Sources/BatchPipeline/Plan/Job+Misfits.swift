@@ -21,9 +21,7 @@ extension Job {
   /// - Returns: The problems; none if the database or the entity cannot be read.
   func misfits(except broken: Set<JobPath> = []) async -> [JobProblem] {
     let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
-    guard action != .contexts, action != .undo, broken.isDisjoint(with: needed),
-      let store = try? await storeToRead()
-    else { return [] }
+    guard broken.isDisjoint(with: needed), let store = try? await storeToRead() else { return [] }
     let problems = try? await store.makeConnection(label: "batch.misfits").perform {
       connection throws(BatchError) in
       var misfits = Misfits(job: self, schema: store.schema, connection: connection)
@@ -110,7 +108,6 @@ private struct Misfits {
       for (index, name) in transform.writes.enumerated() {
         lookForSettable(name, in: entity, .writes(index))
       }
-    case .contexts, .undo: break
     }
   }
 

@@ -16,14 +16,16 @@ extension Job {
     }
     if sharedServer == nil { try refuseMissingFolderOfCheckpoint() }
   }
+}
 
+extension RunCause {
   /// Refuses a checkpoint that the job file puts in a missing folder.
   func refuseMissingFolderOfCheckpoint() throws(BatchError) {
     guard origin != nil, keepsRecord else { return }
     try refuse(withoutFolder: checkpointPath, place(of: .checkpoint))
   }
 
-  private func refuse(withoutFolder file: FilePath, _ place: String) throws(BatchError) {
+  fileprivate func refuse(withoutFolder file: FilePath, _ place: String) throws(BatchError) {
     let folder = file.removingLastComponent()
     guard !folder.isEmpty, FileSystem.status(of: folder) == nil else { return }
     var shown = folder
@@ -45,7 +47,7 @@ extension Job {
     else {
       return
     }
-    let previous = try? BatchEngine.Checkpoint(ofJob: self)
+    let previous = try? BatchEngine.Checkpoint(of: self)
     // An unfinished run continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {

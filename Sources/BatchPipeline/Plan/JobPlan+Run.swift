@@ -37,13 +37,13 @@ extension JobPlan {
   }
 }
 
-extension Job {
-  /// The lane of a job that writes to its store; nil for other jobs.
+extension RunCause {
+  /// The lane of work that writes to its store; nil for other work.
   func makeLane(
     in store: Store,
     runningTriggers runsTriggers: Bool = true
   ) throws(BatchError) -> WriterLane? {
-    guard action.writes else { return nil }
+    guard writes else { return nil }
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = database.journalMode == .wal
     configuration.enforcesForeignKeys = database.foreignKeys

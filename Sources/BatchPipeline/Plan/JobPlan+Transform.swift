@@ -117,7 +117,7 @@ extension JobPlan {
 
   /// The variables that describe the run to a program.
   func variables(run: String) -> [String: String] {
-    CommandHandler.environment(job: job, run: run, parameters: parameters.sqlValues)
+    CommandHandler.environment(of: job, run: run, parameters: parameters.sqlValues)
   }
 
   /// Starts the first program of a command transform, which may fail, before anything is written.

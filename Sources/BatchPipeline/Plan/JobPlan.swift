@@ -190,14 +190,6 @@ extension JobPlan.Work {
     handlers: [String: TransformHandler],
     connection: Connection
   ) throws(BatchError) {
-    if job.action == .contexts {
-      throw BatchError(
-        .invalidJob,
-        "only the program that has the closure can run this",
-        at: job.checkpointPath.string,
-        remedy: "call it again: it resumes"
-      )
-    }
     if case .export(var action) = job.action {
       do throws(BatchError) {
         action.file = try ExportFile.resolve(action.file)
@@ -359,7 +351,7 @@ extension Entity {
       } catch {
         throw error.located(at: job.place(of: .archive))
       }
-    case .export, .transform, .contexts, .undo:
+    case .export, .transform:
       preconditionFailure("there is no SQL for what a \(job.action.type) does")
     }
   }

@@ -70,7 +70,7 @@ extension PostgresPlan {
     do throws(BatchError) {
       try children?.start(
         environment: CommandHandler.environment(
-          job: job,
+          of: job,
           run: run,
           parameters: parameters.sqlValues
         ),

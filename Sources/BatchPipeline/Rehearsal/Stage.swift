@@ -50,14 +50,6 @@ struct Stage {
   }
 
   private func refuseIfRunning() async throws(BatchError) {
-    guard job.action != .contexts, job.action != .undo else {
-      throw BatchError(
-        .invalidJob,
-        "a run by objects, or one that undoes another, cannot be rehearsed",
-        at: job.checkpointPath.string,
-        remedy: "name a job file"
-      )
-    }
     let alive = try await store.runs(ofJob: job.name).first { $0.process != nil }
     if let alive { throw alive.isAlive }
   }
@@ -163,7 +155,7 @@ struct Stage {
       )
     }
     // This does not check what batch run would do with these: that opens the database for writing.
-    let checkpoint = try? Checkpoint(ofJob: job)
+    let checkpoint = try? Checkpoint(of: job)
     if let checkpoint, !checkpoint.progress.state.isFinished {
       notes.append(
         "this was a new selection, but the job has an unfinished run; batch status tells what batch run"

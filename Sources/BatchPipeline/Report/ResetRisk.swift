@@ -19,10 +19,10 @@ extension [DatabaseUser] {
   }
 }
 
-extension Job {
-  /// What other programs risk that have the database open now, beside a run of this job.
+extension RunCause {
+  /// What other programs risk that have the database open now, beside a run of this.
   var risks: [String] {
-    guard action.writes, database.server == nil, let path = try? resolvedPath(database.path.string),
+    guard writes, database.server == nil, let path = try? resolvedPath(database.path.string),
       database.journalMode == .wal || FileSystem.status(of: FilePath("\(path)-wal")) != nil,
       case let users = DatabaseUser.others(ofDatabase: path), !users.isEmpty
     else { return [] }

@@ -39,22 +39,22 @@ struct RunReport: Encodable {
   /// - Throws: `BatchError` if the checkpoint cannot be read.
   init(
     _ summary: RunSummary,
-    of job: Job,
+    of cause: some RunCause,
     _ checkpoint: Checkpoint
   ) throws(BatchError) {
     self.summary = summary
-    description = job.description
+    description = cause.description
     // Of a server its address, without what is secret.
     database =
-      job.database.server == nil
-      ? job.database.path.string : checkpoint.metadata.database ?? ""
-    entity = job.source.entity
-    condition = job.source.where
-    action = job.action.type
+      cause.database.server == nil
+      ? cause.database.path.string : checkpoint.metadata.database ?? ""
+    entity = cause.entity
+    condition = cause.condition
+    action = cause.actionName
     startedAt = checkpoint.metadata.startedAt
     failures = try Self.failures(checkpoint)
     pace = try checkpoint.pace()
-    warnings = job.risks
+    warnings = cause.risks
   }
 
   static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {

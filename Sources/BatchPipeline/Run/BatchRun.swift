@@ -46,7 +46,6 @@ public final class BatchRun: Sendable {
     public init() {}
   }
 
-  let job: Job
   let options: Options
   let work: any RunWork
   let stopSwitch = StopSwitch()
@@ -63,17 +62,18 @@ public final class BatchRun: Sendable {
     options: Options = Options(),
     handlers: [String: TransformHandler] = [:]
   ) {
-    self.job = job
     self.options = options
     work = JobWork(job: job, options: options, handlers: handlers)
   }
 
-  /// A run of some work, with the names, files and settings of a job.
-  init(_ job: Job, options: Options, work: any RunWork) {
-    self.job = job
+  /// A run of some work.
+  init(_ work: any RunWork, options: Options) {
     self.options = options
     self.work = work
   }
+
+  /// Why there is a run.
+  var cause: any RunCause { work.cause }
 
   /// The events of the current run, or of the next one, until it ends.
   ///
@@ -143,11 +143,11 @@ public final class BatchRun: Sendable {
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    try await drive(options.request, onEvent, answer)
+    try await perform(options.request, onEvent, answer)
   }
 
-  /// Has the driver carry out a request, where the runs of the job are recorded.
-  func drive(
+  /// Carries out a request, and tells events to everybody who listens.
+  func perform(
     _ request: RunRequest,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
@@ -159,42 +159,41 @@ public final class BatchRun: Sendable {
     }
     return try await stopSwitch.known { () async throws(BatchError) in
       do throws(BatchError) {
-        #if PostgreSQL
-        if let server = job.sharedServer {
-          return try await share(server, request, onEvent, answer)
-        }
-        #endif
-        // Before the lock beside it is.
-        try job.refuseMissingFolderOfCheckpoint()
-        try job.validate()
-        try job.requireSupport()
-        try options.check()
-        let record = try FileRecord(of: self, onEvent: onEvent)
-        return try await RunDriver(record, cause, stop: stopSwitch, onEvent: onEvent)
-          .run(request, answer: answer)
+        return try await work.drive(request, of: self, onEvent, answer)
       } catch {
-        await job.tellRefusal(error, onEvent)
+        await cause.tellRefusal(error, onEvent)
         throw error
       }
     }
   }
 
-  /// Why there is a run.
-  var cause: RunCause {
-    var policy = job.policy
+  /// Has the driver carry out a request, by a record of the runs.
+  func drive(
+    _ record: some RunRecord,
+    _ request: RunRequest,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: Answer
+  ) async throws(BatchError) -> RunSummary {
+    try await RunDriver(record, terms, stop: stopSwitch, onEvent: onEvent)
+      .run(request, answer: answer)
+  }
+
+  /// How the run is to be carried out.
+  var terms: RunTerms {
+    var policy = cause.policy
     if let size = options.chunkSize { policy.chunk = .init(size: size) }
-    return RunCause(
-      name: job.name,
+    return RunTerms(
+      name: cause.name,
       policy: policy,
       workerCount: workerCount,
-      files: job.files,
+      files: cause.files,
       progressInterval: options.progressInterval,
-      phrase: { [job] error in job.words(of: error) }
+      phrase: { [cause] error in cause.words(of: error) }
     )
   }
 
   /// The number of connections that read at once.
   var workerCount: Int {
-    options.workers ?? job.workers ?? ProcessInfo.processInfo.activeProcessorCount
+    options.workers ?? cause.policy.workers ?? ProcessInfo.processInfo.activeProcessorCount
   }
 }

@@ -88,40 +88,63 @@ extension RunMetadata {
     identifiersHash: String?,
     at place: String
   ) throws(BatchError) {
-    guard self.job == job.name else {
-      throw BatchError(
-        .otherRun,
-        "this is the checkpoint of job \"\(self.job)\"",
-        at: place,
-        remedy: Self.remedy
-      )
-    }
     let now = JobFingerprint(
       job: job,
       parameters: parameters ?? ParameterValues(),
       store: "",
       identifiersHash: identifiersHash
     )
-    let then = JobFingerprint(text: fingerprint)
-    let differences = now.differences(from: then, comparingParameters: parameters != nil)
+    let differences = try differences(of: job, now, parameters != nil, at: place)
     guard !differences.isEmpty else { return }
-    let list = differences.joined(separator: ", ")
     guard differences.allSatisfy({ $0.hasPrefix("parameter ") }) else {
-      throw BatchError(
-        .otherRun,
-        "the job has changed since the run began: \(list)",
-        at: place,
-        remedy: Self.remedy
-      )
+      throw hasChanged(differences, at: place)
     }
     let given = parametersToGive(to: job).map { " --param \($0.shown)" }.joined()
     throw BatchError(
       .otherRun,
-      "the run began with other parameters: \(list)",
+      "the run began with other parameters: \(differences.joined(separator: ", "))",
       at: place,
       remedy: given.isEmpty
         ? "give those of the run to resume it, or run with --fresh to set the run aside"
         : "to resume it give\(given), or run with --fresh to set the run aside"
+    )
+  }
+
+  /// Refuses work without a job file that differs from the run's.
+  ///
+  /// - Parameters:
+  ///   - work: The work.
+  ///   - place: Where the run is recorded.
+  /// - Throws: `BatchError` of code `otherRun`.
+  func refuse(unless work: ProgramWork, at place: String) throws(BatchError) {
+    let differences = try differences(of: work, JobFingerprint(of: work), true, at: place)
+    if !differences.isEmpty { throw hasChanged(differences, at: place) }
+  }
+
+  private func differences(
+    of cause: some RunCause,
+    _ now: JobFingerprint,
+    _ comparesParameters: Bool,
+    at place: String
+  ) throws(BatchError) -> [String] {
+    guard job == cause.name else {
+      throw BatchError(
+        .otherRun,
+        "this is the checkpoint of job \"\(job)\"",
+        at: place,
+        remedy: Self.remedy
+      )
+    }
+    let then = JobFingerprint(text: fingerprint)
+    return now.differences(from: then, comparingParameters: comparesParameters)
+  }
+
+  private func hasChanged(_ differences: [String], at place: String) -> BatchError {
+    BatchError(
+      .otherRun,
+      "the job has changed since the run began: \(differences.joined(separator: ", "))",
+      at: place,
+      remedy: Self.remedy
     )
   }
 }

@@ -22,9 +22,9 @@ struct ParameterArgument {
 
 extension RunMetadata {
   /// The parameters of a run that the job does not have by default.
-  func parametersToGive(to job: Job) -> [ParameterArgument] {
+  func parametersToGive(to work: some RunCause) -> [ParameterArgument] {
     let recorded = parameters ?? [:]
-    return job.parameters.sorted { $0.key < $1.key }.compactMap { name, declaration in
+    return work.parameters.sorted { $0.key < $1.key }.compactMap { name, declaration in
       guard let value = recorded[name] else { return nil }
       if declaration.secret {
         let isNeeded = declaration.default == nil && declaration.required

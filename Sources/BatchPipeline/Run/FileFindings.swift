@@ -45,27 +45,27 @@ extension FileFindings {
   /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to be set
   ///   aside, if the database is locked, or if the store's own tables contradict one another.
   init(
-    of job: Job,
+    of cause: some RunCause,
     _ request: RunRequest,
     interruptedRetry: String? = nil
   ) async throws(BatchError) {
-    let file = FileSystem.status(of: job.checkpointPath) == nil ? nil : job.checkpointPath
+    let file = FileSystem.status(of: cause.checkpointPath) == nil ? nil : cause.checkpointPath
     do throws(BatchError) {
-      checkpoint = try file.map { _ throws(BatchError) in try Checkpoint(ofJob: job) }
+      checkpoint = try file.map { _ throws(BatchError) in try Checkpoint(of: cause) }
     } catch {
       guard request.fresh else { throw error }
     }
-    self.job = job.name
-    checkpointPath = job.checkpointPath
+    job = cause.name
+    checkpointPath = cause.checkpointPath
     self.request = request
-    oldestEnd = job.checkpoint.oldestEnd
+    oldestEnd = cause.policy.checkpoint.oldestEnd
     self.interruptedRetry = interruptedRetry
-    setAside = Checkpoint.runsSetAside(of: job.checkpointPath)
-    if job.action.writes {
-      store = try await Self.store(of: job)
+    setAside = Checkpoint.runsSetAside(of: cause.checkpointPath)
+    if cause.writes {
+      store = try await Self.store(of: cause)
     }
     if let store {
-      stored = try await store.runs(ofJob: job.name)
+      stored = try await store.runs(ofJob: cause.name)
       if let lost = try? lost { storeHasList = try await store.readList(ofRun: lost.run) { _ in } }
     }
     guard request.fresh, let file else { return }
@@ -76,13 +76,13 @@ extension FileFindings {
   /// The database of a job; nil if it cannot be opened, which the job's plan reports better.
   ///
   /// - Throws: `BatchError` if the database is locked: what it records is unknown.
-  private static func store(of job: Job) async throws(BatchError) -> Store? {
+  private static func store(of cause: some RunCause) async throws(BatchError) -> Store? {
     do throws(BatchError) {
       // Only a connection that may write rolls back a killed process's journal.
-      return try await job.openStore()
+      return try await cause.openStore()
     } catch {
       if error.isTransient { throw error }
-      return try? await job.openStore(isReadOnly: true)
+      return try? await cause.openStore(isReadOnly: true)
     }
   }
 

@@ -4,7 +4,7 @@ import BatchStore
 
 /// A process's part of a run that is recorded in a file: all of it that is left.
 final class FilePart: RunPart {
-  let job: Job
+  let cause: any RunCause
   let plan: any RunPlan
   /// The identifiers that chunks refer to, by position.
   let list: PackedIdentifiers
@@ -15,7 +15,7 @@ final class FilePart: RunPart {
   let onEvent: @Sendable (RunEvent) -> Void
 
   init(
-    _ job: Job,
+    _ cause: any RunCause,
     _ plan: any RunPlan,
     over list: PackedIdentifiers,
     by lane: WriterLane?,
@@ -23,7 +23,7 @@ final class FilePart: RunPart {
     stop: StopSwitch,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) {
-    self.job = job
+    self.cause = cause
     self.plan = plan
     self.list = list
     self.lane = lane
@@ -33,14 +33,14 @@ final class FilePart: RunPart {
   }
 
   /// How to treat failing identifiers of the run.
-  var onFailure: FailurePolicy { session.failurePolicy(job.skip) }
+  var onFailure: FailurePolicy { session.failurePolicy(cause.policy.skip) }
 
   var positions: RunPositions { .all(session.remaining) }
   var meanChunkSize: Int? { session.meanChunkSize }
   var spareWorkers: Int { plan.spareWorkers }
   var start: ContinuousClock.Instant { session.start }
   var followsKill: Bool { session.followsKill }
-  var requests: any RunRequests { ControlFile(of: job.files) }
+  var requests: any RunRequests { ControlFile(of: cause.files) }
   var writer: (any ChunkWriter)? { lane }
   var workersCommit: Bool { false }
   var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? { nil }
@@ -49,7 +49,7 @@ final class FilePart: RunPart {
   var chunkBytes: ChunkBytes {
     ChunkBytes(
       ofRows: session.remaining.reduce(0) { $0 + $1.count },
-      in: job.database.path
+      in: cause.database.path
     )
   }
 
@@ -67,7 +67,7 @@ final class FilePart: RunPart {
 
   func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError) {
     session.committed(chunk, commit)
-    if session.isDue(after: job.checkpoint.interval) { try await session.recordProgress() }
+    if session.isDue(after: cause.policy.checkpoint.interval) { try await session.recordProgress() }
   }
 
   func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool { try session.hold(hold) }
@@ -78,7 +78,7 @@ final class FilePart: RunPart {
     let wait =
       plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
     let isNew = try session.wait(for: wait)
-    try session.pass(recordingEvery: job.checkpoint.interval)
+    try session.pass(recordingEvery: cause.policy.checkpoint.interval)
     return isNew
   }
 
@@ -93,7 +93,7 @@ final class FilePart: RunPart {
   ) async throws(BatchError) {
     switch ending {
     case .completed where session.isComplete:
-      try await Backoff(job.retry).repeating { () throws(BatchError) in
+      try await Backoff(cause.policy.retry).repeating { () throws(BatchError) in
         try await session.complete()
       }
     case .completed: try await session.stop()
@@ -113,7 +113,7 @@ final class FilePart: RunPart {
     return FileEnd(
       summary: summary,
       notifier: plan.hooks,
-      job: job,
+      cause: cause,
       checkpoint: session.checkpoint,
       lane: lane
     )
@@ -124,7 +124,7 @@ final class FilePart: RunPart {
 struct FileEnd: RunEnd {
   let summary: RunSummary
   let notifier: (any RunNotifier)?
-  let job: Job
+  let cause: any RunCause
   /// The run's file; nil if only its store knows it.
   let checkpoint: Checkpoint?
   let lane: WriterLane?
@@ -132,10 +132,10 @@ struct FileEnd: RunEnd {
   var isToldHere: Bool { true }
 
   func report() throws(BatchError) {
-    guard let report = job.report, let checkpoint else { return }
-    try RunReport(summary, of: job, checkpoint).write(
+    guard let report = cause.report, let checkpoint else { return }
+    try RunReport(summary, of: cause, checkpoint).write(
       to: report,
-      permissions: job.files.permissions
+      permissions: cause.files.permissions
     )
   }
 

@@ -35,7 +35,7 @@ extension FileRecord {
     } catch {
       // The store refused the run before it wrote anything, or was locked.
       if error.code == .alreadyRunning || error.code == .unfinishedRun
-        || error.isTransient && !entry.isEntered
+        || !entry.isEntered && (error.isTransient || error.code == .unsupportedVersion)
       {
         try? plan.stop()
         await plan.close()
@@ -65,20 +65,20 @@ extension FileRecord {
   private func metadata(of run: RunIdentity, _ plan: any RunPlan) -> RunMetadata {
     var metadata = RunMetadata(
       run: run.run,
-      job: job.name,
+      job: cause.name,
       startedAt: run.startedAt,
       fingerprint: "",
       schema: [],
       ledger: plan.ledger
     )
     metadata.startedMicroseconds = run.startedMicroseconds
-    if job.database.server == nil {
-      metadata.database = FileSystem.absolute(job.database.path).string
+    if cause.database.server == nil {
+      metadata.database = FileSystem.absolute(cause.database.path).string
     }
     metadata.runID = options.runID
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
-    metadata.invocation = job.invocation(commandLine: options.commandLine)
+    metadata.invocation = cause.invocation(commandLine: options.commandLine)
     return metadata
   }
 
@@ -103,20 +103,20 @@ extension FileRecord {
     var description = RunDescription(
       metadata,
       total: selection.list.count,
-      at: job.checkpointPath
+      at: cause.checkpointPath
     )
     description.undo = try plan.undo(of: run)
-    description.oldestEnd = job.checkpoint.oldestEnd
+    description.oldestEnd = cause.policy.checkpoint.oldestEnd
     description.settledRuns = findings.settledRuns
     description.setsOthersAside = options.fresh
     try await lane.begin(
       description,
-      keeping: job.checkpoint.list == .store
+      keeping: cause.policy.checkpoint.list == .store
         ? (selection.list, try Checkpoint.encode(metadata)) : nil
     )
     entry.isEntered = true
     // The checkpoint must not survive a power failure that the store's identity does not.
-    _ = try await Backoff(job.retry).repeating { () throws(BatchError) in
+    _ = try await Backoff(cause.policy.retry).repeating { () throws(BatchError) in
       try await lane.makeDurable()
     }
   }
@@ -132,12 +132,12 @@ extension FileRecord {
     } else if let finished = findings.checkpoint {
       keep(finished)
     }
-    guard job.keepsRecord else { return Checkpoint(unkept: list, metadata: metadata) }
+    guard cause.keepsRecord else { return Checkpoint(unkept: list, metadata: metadata) }
     return try Checkpoint(
-      creating: job.checkpointPath,
+      creating: cause.checkpointPath,
       list: list,
       metadata: metadata,
-      permissions: job.files.permissions
+      permissions: cause.files.permissions
     )
   }
 
@@ -152,27 +152,27 @@ extension FileRecord {
       metadata,
       RunProgress(),
       total: total,
-      path: job.checkpointPath.string
+      path: cause.checkpointPath.string
     )
     // A stop may end a wait for the database's lock.
     summary.state = error.code == .interrupted ? .stopped : .failed
-    if summary.state == .failed { summary.failure = job.words(of: error) }
+    if summary.state == .failed { summary.failure = cause.words(of: error) }
     try? await lane?.release()
-    await job.tellRefusal(job.words(of: error), endingWith: ExitStatus(of: summary), onEvent)
+    await cause.tellRefusal(cause.words(of: error), endingWith: ExitStatus(of: summary), onEvent)
     return summary
   }
 
   /// Keeps the record of the previous run, whose place another one takes, and removes surplus
   /// records.
   private func keep(_ finished: Checkpoint) {
-    let history = RunHistory(of: job.files)
+    let history = RunHistory(of: cause.files)
     do throws(BatchError) {
-      if job.history != .runs(0) { try history.keep(finished) }
+      if cause.policy.history != .runs(0) { try history.keep(finished) }
     } catch {
       onEvent(.message("the record of the previous run is not kept: \(error)"))
     }
     do throws(BatchError) {
-      try history.prune(to: job.history)
+      try history.prune(to: cause.policy.history)
     } catch {
       onEvent(.message("records of earlier runs are still there: \(error)"))
     }

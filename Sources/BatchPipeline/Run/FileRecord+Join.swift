@@ -11,7 +11,7 @@ extension FileRecord {
     switch run.record {
     case .checkpoint(let checkpoint):
       return retryingFailures ? try await retry(checkpoint) : try await resume(checkpoint)
-    case .stored where retryingFailures: throw .noCheckpoint(ofJob: job)
+    case .stored where retryingFailures: throw .noCheckpoint(of: cause)
     case .stored(let stored):
       try await restore(stored)
       return .again
@@ -78,8 +78,8 @@ extension FileRecord {
 
   /// Restores a lost checkpoint from the list that the store has kept.
   private func restore(_ run: StoredRun) async throws(BatchError) {
-    let path = job.checkpointPath
-    let permissions = job.files.permissions
+    let path = cause.checkpointPath
+    let permissions = cause.files.permissions
     _ = try await findings.store?.readList(ofRun: run.run) { next throws(BatchError) in
       let file = try NewFile(for: path, permissions: permissions)
       do throws(BatchError) {

@@ -7,7 +7,7 @@ import SystemPackage
 ///
 /// One process at a time has it, by the lock beside the file.
 final class FileRecord: RunRecord {
-  let job: Job
+  let cause: any RunCause
   let work: any RunWork
   let options: BatchRun.Options
   let stop: StopSwitch
@@ -26,13 +26,13 @@ final class FileRecord: RunRecord {
     of run: BatchRun,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) {
-    job = run.job
+    cause = run.cause
     work = run.work
     options = run.options
     stop = run.stopSwitch
     workerCount = run.workerCount
     self.onEvent = onEvent
-    findings = FileFindings(job: job.name)
+    findings = FileFindings(job: cause.name)
     if options.joinOnly {
       throw BatchError(
         .invalidJob,
@@ -40,19 +40,19 @@ final class FileRecord: RunRecord {
         remedy: "leave it out"
       )
     }
-    lock = job.keepsRecord ? try RunLock(of: job.files) : nil
-    ControlFile.remove(of: job.files)
-    obeying = stop.obeyCancellation(in: job.files)
+    lock = cause.keepsRecord ? try RunLock(of: cause.files) : nil
+    ControlFile.remove(of: cause.files)
+    obeying = stop.obeyCancellation(in: cause.files)
   }
 
   func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<FileRun> {
-    guard job.keepsRecord else {
-      if request.retriesFailures { throw .noCheckpoint(ofJob: job) }
-      findings = FileFindings(job: job.name)
+    guard cause.keepsRecord else {
+      if request.retriesFailures { throw .noCheckpoint(of: cause) }
+      findings = FileFindings(job: cause.name)
       return FoundRuns()
     }
     findings = try await FileFindings(
-      of: job,
+      of: cause,
       request,
       interruptedRetry: request.retriesFailures ? nil : lock?.interruptedRetry
     )
@@ -60,12 +60,12 @@ final class FileRecord: RunRecord {
   }
 
   func wait(_ time: Duration) async throws(BatchError) {
-    try await stop.wait(for: time, at: job.database.path.string)
+    try await stop.wait(for: time, at: cause.database.path.string)
   }
 
   func close() {
     obeying.cancel()
-    ControlFile.remove(of: job.files)
+    ControlFile.remove(of: cause.files)
     lock?.removeFile()
   }
 
@@ -73,8 +73,8 @@ final class FileRecord: RunRecord {
     switch run.record {
     case .checkpoint(let checkpoint):
       RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
-    case .stored(let stored): RunSummary(PastRun(finished: stored), of: job.files)
-    case .past(let past): RunSummary(past, of: job.files)
+    case .stored(let stored): RunSummary(PastRun(finished: stored), of: cause.files)
+    case .past(let past): RunSummary(past, of: cause.files)
     }
   }
 
@@ -103,7 +103,7 @@ final class FileRecord: RunRecord {
     return FileEnd(
       summary: try result(of: run),
       notifier: hooks,
-      job: job,
+      cause: cause,
       checkpoint: file,
       lane: lane
     )
@@ -115,7 +115,7 @@ final class FileRecord: RunRecord {
     by lane: WriterLane?,
     _ session: RunSession
   ) -> RunEntry<FilePart> {
-    .part(FilePart(job, plan, over: list, by: lane, session, stop: stop, onEvent: onEvent))
+    .part(FilePart(cause, plan, over: list, by: lane, session, stop: stop, onEvent: onEvent))
   }
 }
 

@@ -10,6 +10,22 @@ struct JobWork: RunWork {
   /// The handlers that the `handler` of a transform may name.
   let handlers: [String: TransformHandler]
 
+  var cause: any RunCause { job }
+
+  #if PostgreSQL
+  func drive(
+    _ request: RunRequest,
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: BatchRun.Answer
+  ) async throws(BatchError) -> RunSummary {
+    if let server = job.sharedServer {
+      return try await driveByTables(on: server, request, of: run, onEvent, answer)
+    }
+    return try await driveByFile(request, of: run, onEvent, answer)
+  }
+  #endif
+
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
     async throws(BatchError)
     -> any RunPlan
@@ -55,9 +71,7 @@ struct JobWork: RunWork {
     {
       return nil
     }
-    // Only the program of a run by objects has its closure.
-    guard job.action != .contexts, job.action != .undo, let parameters = try? parameters(of: run)
-    else { return nil }
+    guard let parameters = try? parameters(of: run) else { return nil }
     #if PostgreSQL
     if job.database.server != nil {
       return try await PostgresExportPlan(
@@ -103,6 +117,7 @@ struct JobWork: RunWork {
 }
 
 extension JobPlan: StoreRunPlan {
+  var cause: any RunCause { job }
   /// While the programs of a command compute, an extra worker prepares the next rows for them.
   var spareWorkers: Int { children == nil ? 0 : 1 }
 

@@ -16,7 +16,8 @@ struct PostgresExportPlan: RunPlan {
   let action: Job.Export
   let hooks: RunHooks
 
-  var job: Job { plan.job }
+  var cause: any RunCause { plan.job }
+  private var job: Job { plan.job }
   var identity: StoreIdentity { StoreIdentity(ofServer: plan.database.derivedIdentity) }
   var spareWorkers: Int { 0 }
 

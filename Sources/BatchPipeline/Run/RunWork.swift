@@ -6,6 +6,17 @@ import SystemPackage
 
 /// The purpose of a run, new or resumed: a job, or the work of a closure.
 protocol RunWork: Sendable {
+  /// Why there is a run.
+  var cause: any RunCause { get }
+
+  /// Has a driver carry out a request, where the runs of the work are recorded.
+  func drive(
+    _ request: RunRequest,
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: BatchRun.Answer
+  ) async throws(BatchError) -> RunSummary
+
   /// Resolves the work against its store, which may be open, for one of its runs; a request to stop may interrupt that.
   ///
   /// - Throws: `BatchError` if it does not fit the store; nothing is written then.
@@ -25,6 +36,33 @@ protocol RunWork: Sendable {
   ///
   /// - Throws: `BatchError` of code `otherRun`.
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError)
+}
+
+extension RunWork {
+  func drive(
+    _ request: RunRequest,
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: BatchRun.Answer
+  ) async throws(BatchError) -> RunSummary {
+    try await driveByFile(request, of: run, onEvent, answer)
+  }
+
+  /// Has a driver carry out a request whose run is recorded in a file.
+  func driveByFile(
+    _ request: RunRequest,
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: BatchRun.Answer
+  ) async throws(BatchError) -> RunSummary {
+    // Before the lock beside it is.
+    try cause.refuseMissingFolderOfCheckpoint()
+    try cause.validate()
+    try cause.requireSupport()
+    try run.options.check()
+    let record = try FileRecord(of: run, onEvent: onEvent)
+    return try await run.drive(record, request, onEvent, answer)
+  }
 }
 
 /// The identity of a run.
@@ -90,8 +128,8 @@ struct RunSelection: Sendable {
 
 /// Work resolved against its store: everything that ``BatchRun`` needs to know of it.
 protocol RunPlan: Sendable {
-  /// The names, files and settings of the run.
-  var job: Job { get }
+  /// Why there is a run.
+  var cause: any RunCause { get }
   /// The identity of the database that the rows are of.
   var identity: StoreIdentity { get }
   /// The programs to notify about the run.
@@ -189,5 +227,5 @@ extension RunPlan {
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 
   /// Where done chunks are recorded.
-  var ledger: LedgerPlace { job.action.writes && job.keepsRecord ? .store : .file }
+  var ledger: LedgerPlace { cause.writes && cause.keepsRecord ? .store : .file }
 }

@@ -14,7 +14,7 @@ final class TablePart: RunPart {
   private let plan: PostgresPlan
   private let tables: RunTables
   private let run: SharedRun
-  private let cause: RunCause
+  private let terms: RunTerms
   private let hooks: RunHooks
   private let stop: SharedRunStop
   private let onEvent: @Sendable (RunEvent) -> Void
@@ -46,7 +46,7 @@ final class TablePart: RunPart {
     of run: SharedRun,
     _ plan: PostgresPlan,
     in tables: RunTables,
-    _ cause: RunCause,
+    _ terms: RunTerms,
     notifying hooks: RunHooks,
     stop: SharedRunStop,
     begins: (RunSummary) -> RunEvent,
@@ -77,7 +77,7 @@ final class TablePart: RunPart {
       SpanClaims(heartbeat, lease: lease, inOrder: plan.isInOrder),
       by: connection("batch.spans")
     )
-    (self.run, self.plan, self.tables, self.cause) = (run, plan, tables, cause)
+    (self.run, self.plan, self.tables, self.terms) = (run, plan, tables, terms)
     (self.hooks, self.stop, self.onEvent) = (hooks, stop, onEvent)
     (self.own, self.session, self.presence) = (own, session, presence)
     onEvent(begins(session.summary()))
@@ -145,7 +145,7 @@ final class TablePart: RunPart {
         spans: spans,
         key: plan.key,
         host: ProcessInfo.processInfo.hostName,
-        size: cause.policy.chunk.size,
+        size: terms.policy.chunk.size,
         onFailure: job.skip.failurePolicy(of: run.total),
         statementLimit: Self.statementLimit,
         reconnection: lease,
@@ -239,7 +239,7 @@ final class TablePart: RunPart {
         if ending == .completed { ending = .stopped }
       } else if failure == nil || error.code == .otherRun {
         // That the run is gone explains every other failure.
-        failure = cause.phrase(error)
+        failure = terms.phrase(error)
       }
     }
     let summary = endSummary

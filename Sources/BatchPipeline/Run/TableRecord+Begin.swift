@@ -50,7 +50,7 @@ extension TableRecord {
     let fetch = PostgresFetch(
       plan.query,
       from: plan.address,
-      readers: cause.workerCount,
+      readers: terms.workerCount,
       within: stop.opening
     )
     let (name, lease) = (job.name, lease)
@@ -97,7 +97,7 @@ extension TableRecord {
       let run = identity.run
       let metadata = metadata(of: identity, plan)
       // Whoever cannot start its programs is refused before there is a run.
-      try plan.start(run: run, atMost: cause.workerCount, hasRows: list.count > 0)
+      try plan.start(run: run, atMost: terms.workerCount, hasRows: list.count > 0)
       let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
         guard session.isInTransaction else {
           let error = PostgresError("the connection broke", state: .connectionFailure)

@@ -15,7 +15,7 @@ final class TableRecord: RunRecord {
   let stop: SharedRunStop
   let opening: PostgresConnection
   let onEvent: @Sendable (RunEvent) -> Void
-  let cause: RunCause
+  let terms: RunTerms
   /// The tables, as they were found.
   private var tables: RunTables?
 
@@ -25,11 +25,11 @@ final class TableRecord: RunRecord {
     on server: Job.DatabaseOptions.Server,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) {
-    job = run.job
+    job = work.job
     self.work = work
     options = run.options
     stopSwitch = run.stopSwitch
-    cause = run.cause
+    terms = run.terms
     self.onEvent = onEvent
     address = try server.address()
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) { words in
@@ -160,7 +160,7 @@ final class TableRecord: RunRecord {
   ) async throws(BatchError) -> RunEntry<TablePart> {
     let plan = try await plan(of: run)
     try await prepare(toTakePartIn: run)
-    try plan.start(run: run.run, atMost: cause.workerCount, hasRows: true)
+    try plan.start(run: run.run, atMost: terms.workerCount, hasRows: true)
     return try await takePart(in: run, plan, begins)
   }
 
@@ -176,7 +176,7 @@ final class TableRecord: RunRecord {
         of: run,
         plan,
         in: requireTables(),
-        cause,
+        terms,
         notifying: hooks,
         stop: stop,
         begins: begins,
@@ -233,6 +233,26 @@ final class TableRecord: RunRecord {
       )
     }
     return RunSummary(standing)
+  }
+}
+
+extension JobWork {
+  /// Has a driver carry out a request whose run is recorded in tables of a server.
+  func driveByTables(
+    on server: Job.DatabaseOptions.Server,
+    _ request: RunRequest,
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
+    _ answer: BatchRun.Answer
+  ) async throws(BatchError) -> RunSummary {
+    try job.validate()
+    try options.check()
+    let record = try TableRecord(of: run, by: self, on: server, onEvent: onEvent)
+    do throws(BatchError) {
+      return try await run.drive(record, request, onEvent, answer)
+    } catch {
+      throw job.words(of: error.afterStop(at: record.address.description))
+    }
   }
 }
 

@@ -74,7 +74,7 @@ extension UndoPlan {
       parameters: [:]
     )
     let written = try change.writes(
-      enforcesForeignKeys: job.database.foreignKeys,
+      enforcesForeignKeys: work.program.database.foreignKeys,
       in: connection
     )
     var others = written.tables.filter { !SQLName.equal($0, entity.table) }.sorted().quoted

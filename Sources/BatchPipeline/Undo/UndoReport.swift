@@ -41,11 +41,28 @@ public struct UndoReport: Sendable, Encodable {
     overwriting overwrites: Bool = false,
     showing limit: Int = 5
   ) async throws(BatchError) {
-    let work = UndoWork(undoing: job, run: run, only: identifiers, overwriting: overwrites)
+    try await self.init(
+      undoingWork: job,
+      run: run,
+      only: identifiers,
+      overwriting: overwrites,
+      showing: limit
+    )
+  }
+
+  /// The same for any work.
+  package init(
+    undoingWork cause: some RunCause,
+    run: String? = nil,
+    only identifiers: IdentifierList? = nil,
+    overwriting overwrites: Bool = false,
+    showing limit: Int = 5
+  ) async throws(BatchError) {
+    let work = UndoWork(undoing: cause, run: run, only: identifiers, overwriting: overwrites)
     let plan = try await UndoPlan(work, in: nil)
     entity = plan.undo.entity
-    self.run = UndoableRun(plan.undo, of: job)
-    others = try await plan.store.undoableRuns(ofJob: job.name).map { UndoableRun($0, of: job) }
+    self.run = UndoableRun(plan.undo, of: cause)
+    others = try await plan.store.undoableRuns(ofJob: cause.name).map { UndoableRun($0, of: cause) }
       .filter {
         $0.run != plan.undo.run
       }

@@ -1,71 +1,42 @@
 import BatchEngine
-public import BatchIdentifiers
+import BatchIdentifiers
 import BatchStore
 import SystemPackage
 
-extension BatchRun {
-  /// Undoes a run of a job, or resumes undoing it.
-  ///
-  /// It is an ordinary run, with its own checkpoint beside the job's. Rows get back what the run replaced or
-  /// deleted, last chunk first. A row that somebody changed since fails, with both values in its error, and so
-  /// does one that was inserted again; what was undone before stays. What triggers, cascades and inserted rows
-  /// changed in other tables is not undone, except for a run by objects: all of it is undone, in any table,
-  /// without firing triggers.
-  ///
-  /// - Parameters:
-  ///   - job: The job, with ``Job/undo-swift.property`` set; for a run by objects,
-  ///     ``Job/init(ofRunAt:)-(FilePath)`` of its checkpoint.
-  ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - identifiers: The rows to undo, of a job's run; nil for all.
-  ///   - overwrites: Whether to also undo rows that somebody changed since.
-  ///   - options: What may differ from one run to the next.
-  public convenience init(
-    undoing job: Job,
-    run: String? = nil,
-    only identifiers: IdentifierList? = nil,
-    overwriting overwrites: Bool = false,
-    options: Options = Options()
-  ) {
-    let work = UndoWork(
-      undoing: job,
-      run: run,
-      only: identifiers,
-      overwriting: overwrites
-    )
-    self.init(work.job, options: options, work: work)
-  }
-}
-
-extension Job {
-  /// The job whose runs undo those of this one.
-  package var undoing: Job {
-    var job = self
+extension RunCause {
+  /// The work whose runs undo those of this one.
+  package var undoing: ProgramWork {
+    let path = checkpointPath
     // No job file can have such a name.
-    job.name = StoredUndo.jobName(undoing: name)
-    if case .update = action, policy.chunk == Chunk() {
+    var work = ProgramWork(
+      .undo,
+      name: StoredUndo.jobName(undoing: name),
+      entity: entity,
+      database: database,
+      policy: policy
+    )
+    if actionName == "update", policy.chunk == RunPolicy.Chunk() {
       // Rows are restored as computed values, whose chunks have more overhead than those of an
       // expression: at this size an undo takes as long as the update.
-      job.chunk.size *= 4
+      work.policy.chunk.size *= 4
     }
-    job.action = .undo
-    job.source = Source(entity: source.entity, everything: true)
-    job.parameters = [:]
-    job.undo = nil
-    job.hooks = Hooks()
-    job.report = nil
     // Rows that somebody has changed since do not count as failures that the job allows.
-    job.skip = Skip(limit: RunPolicy.skipLimit)
-    let path = checkpointPath
+    work.policy.skip = RunPolicy.Skip(limit: RunPolicy.skipLimit)
     // No other job's checkpoint has such a name unless it asks for it.
-    job.checkpoint.path = path.removingLastComponent().appending("\(path.stem ?? name).undo")
-    return job
+    work.policy.checkpoint.path = path.removingLastComponent().appending(
+      "\(path.stem ?? name).undo"
+    )
+    work.baseDirectory = baseDirectory
+    work.origin = origin
+    return work
   }
 }
 
 /// The work of a run that undoes another one.
 struct UndoWork: RunWork {
-  let job: Job
-  /// The name of the job whose run is undone.
+  /// The work of undoing.
+  let program: ProgramWork
+  /// The name of the work whose run is undone.
   let name: String
   /// The checkpoint of that job.
   let checkpoint: FilePath
@@ -78,20 +49,22 @@ struct UndoWork: RunWork {
   let isByObjects: Bool
 
   init(
-    undoing job: Job,
+    undoing cause: any RunCause,
     run: String?,
     only identifiers: IdentifierList?,
     overwriting overwrites: Bool
   ) {
-    self.job = job.undoing
-    name = job.name
-    checkpoint = job.checkpointPath
+    program = cause.undoing
+    name = cause.name
+    checkpoint = cause.checkpointPath
     self.run = run
     self.identifiers = identifiers
     self.overwrites = overwrites
-    archive = if case .delete(let delete) = job.action { delete.archive } else { nil }
-    isByObjects = job.action == .contexts
+    archive = cause.archive
+    isByObjects = cause.actionName == ProgramWork.Kind.objects.rawValue
   }
+
+  var cause: any RunCause { program }
 
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
     async throws(BatchError)
@@ -102,7 +75,7 @@ struct UndoWork: RunWork {
 
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
     try refuse(unlessFor: checkpoint)
-    return try RunHooks(job, parameters: ParameterValues())
+    return try RunHooks(program, parameters: ParameterValues())
   }
 
   func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)? {
@@ -110,7 +83,7 @@ struct UndoWork: RunWork {
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
-    guard checkpoint.metadata.job == job.name else {
+    guard checkpoint.metadata.job == program.name else {
       throw checkpoint.refusal("the checkpoint is of job \(checkpoint.metadata.job)")
     }
     guard let undone = checkpoint.metadata.undone else {
@@ -127,12 +100,7 @@ struct UndoWork: RunWork {
   /// What determines the undone rows, in addition to the run.
   var fingerprint: JobFingerprint {
     get throws(BatchError) {
-      JobFingerprint(
-        job: job,
-        parameters: ParameterValues(),
-        store: "",
-        identifiersHash: try identifiers?.packed.hashOfKeys
-      )
+      JobFingerprint(of: program, identifiersHash: try identifiers?.packed.hashOfKeys)
     }
   }
 }
@@ -165,16 +133,16 @@ struct UndoPlan: StoreRunPlan {
     }
   }
 
-  var job: Job { work.job }
+  var cause: any RunCause { work.program }
   var spareWorkers: Int { 0 }
 
   init(_ work: UndoWork, in open: Store?) async throws(BatchError) {
-    let job = work.job
+    let program = work.program
     store =
       if let open { open } else {
-        try await job.openStore()
+        try await program.openStore()
       }
-    try job.refuseCoreData(store)
+    try program.refuseCoreData(store)
     guard !store.isReadOnly else {
       throw BatchError(
         .readOnly,
@@ -187,7 +155,7 @@ struct UndoPlan: StoreRunPlan {
     undo = try await store.undo(of: work)
     try store.refuseOther(undo)
     self.work = work
-    wasUndone = CompletedUndo(of: undo.run, by: job) != nil
+    wasUndone = CompletedUndo(of: undo.run, by: program) != nil
     log =
       undo.shape.kind == .objects
       ? .objects(try Self.objects(of: undo, in: store, work))
@@ -198,7 +166,7 @@ struct UndoPlan: StoreRunPlan {
       [expected] connection throws(BatchError) in
       try expected?.verify(in: connection)
     }
-    hooks = try RunHooks(job, parameters: ParameterValues())
+    hooks = try RunHooks(program, parameters: ParameterValues())
   }
 
   private static func rows(
@@ -291,11 +259,11 @@ struct UndoPlan: StoreRunPlan {
   }
 
   func makeLane() throws(BatchError) -> WriterLane? {
-    guard undo.shape.kind == .objects else { return try job.makeLane(in: store) }
-    var job = job
+    guard undo.shape.kind == .objects else { return try work.program.makeLane(in: store) }
+    var program = work.program
     // Their effects are among the records, and would occur twice.
-    job.database.foreignKeys = false
-    return try job.makeLane(in: store, runningTriggers: false)
+    program.database.foreignKeys = false
+    return try program.makeLane(in: store, runningTriggers: false)
   }
 
   func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {}
@@ -368,7 +336,7 @@ struct UndoPlan: StoreRunPlan {
     }
     let handler = UpdateUndo(log, overwriting: work.overwrites)
     let context = store.connection(label: "batch.plan")
-    return try await context.perform { [job, expected] connection throws(BatchError) in
+    return try await context.perform { [work, expected] connection throws(BatchError) in
       let transform = try RowTransform(
         entity: entity,
         key: key,
@@ -378,7 +346,7 @@ struct UndoPlan: StoreRunPlan {
         predicate: nil,
         recheck: .off,
         parameters: [:],
-        enforcesForeignKeys: job.database.foreignKeys,
+        enforcesForeignKeys: work.program.database.foreignKeys,
         connection: connection
       ).abortingOnConflict()
       return expected.map(transform.expecting) ?? transform

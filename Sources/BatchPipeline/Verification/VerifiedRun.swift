@@ -21,14 +21,6 @@ struct VerifiedRun {
     of job: Job,
     allowing columns: [String]
   ) async throws(BatchError) {
-    guard job.action != .contexts, job.action != .undo else {
-      throw BatchError(
-        .invalidJob,
-        "a run by objects, or one that undoes another, does not declare what it changes",
-        at: job.checkpointPath.string,
-        remedy: "name a job file"
-      )
-    }
     let checkpoint = try Checkpoint.ofRun(name, of: job)
     try checkpoint.refuse(unless: job, nil)
     if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
@@ -53,7 +45,7 @@ struct VerifiedRun {
         remedy: "restore the run's database"
       )
     }
-    let ranges = try await checkpoint.doneRanges(ofJob: job)
+    let ranges = try await checkpoint.doneRanges(of: job)
     run = checkpoint.metadata.run
     done = ranges.count
     statement = try job.statement(in: store)
@@ -115,7 +107,7 @@ extension Job {
       switch action {
       case .update(let update): update.set.map(\.column)
       case .transform(let transform): transform.writes
-      case .delete, .export, .contexts, .undo: [String]()
+      case .delete, .export: [String]()
       }
     var columns: [String] = []
     for name in names {
@@ -178,7 +170,7 @@ extension Job {
         )
       }
       expected = .delete(archive: archive)
-    case .export, .contexts, .undo:
+    case .export:
       return nil
     }
     let key = if let key = source.key { key } else { try entity.requireKey().columns }

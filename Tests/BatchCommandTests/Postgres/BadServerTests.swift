@@ -130,7 +130,7 @@ import Testing
     try job.writeJob(["database": ["url": job.url(role: role)]])
     let refused = try job.batch("run", "job.json")
     #expect(refused.status == 2)
-    #expect(refused.errors.contains("lacks DELETE on _batch_failure in the schema \"public\""))
+    #expect(refused.errors.contains("lacks DELETE on _batch_exit in the schema \"public\""))
     #expect(try job.counts() == ["1 x 100"])
     try job.database.run("GRANT DELETE ON ALL TABLES IN SCHEMA public TO \(role)")
     #expect(try job.batch("run", "job.json").status == 0)

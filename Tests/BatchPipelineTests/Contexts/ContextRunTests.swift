@@ -501,14 +501,14 @@ import Testing
     var policy = policy(10)
     policy.skip.limit = 20
     _ = try await run(try await container(), policy, Self.incrementButSevenths).run()
-    let job = try Job(ofRunAt: checkpoint)
-    let status = try await RunStatus(of: job)
+    let records = try checkpoint.records()
+    let status = try await RunStatus(ofRunAt: checkpoint)
     #expect(status.summary.job == "numbers" && status.summary.state == .completedWithFailures)
     #expect(status.summary.outcomes.failed == 14 && status.next.name == "begin")
-    #expect(try await IdentifierSelection(ofJob: job, outcome: .failed).count == 14)
-    #expect(try await IdentifierSelection(ofJob: job, outcome: .done).count == 100)
-    _ = try await JobCleanup(of: job)
-    #expect(try await RunStatus(of: job).summary.outcomes.failed == 14)
+    #expect(try await records.identifiers(.failed, ofRun: nil).count == 14)
+    #expect(try await records.identifiers(.done, ofRun: nil).count == 100)
+    _ = try await records.cleanUp(removingHistory: false)
+    #expect(try await RunStatus(ofRunAt: checkpoint).summary.outcomes.failed == 14)
   }
 
   // MARK: What others found

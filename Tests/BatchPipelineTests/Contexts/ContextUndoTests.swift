@@ -56,12 +56,18 @@ import Testing
   }
 
   private func undo(overwriting: Bool = false) async throws -> RunSummary {
-    let job = try Job(ofRunAt: checkpoint)
-    let report = try await UndoReport(undoing: job, overwriting: overwriting)
+    let report = try await UndoReport(
+      undoingWork: ProgramWork(ofRunAt: checkpoint),
+      overwriting: overwriting
+    )
     // However small chunks are, a chunk of the run is undone as a whole.
     var options = BatchRun.Options()
     options.chunkSize = 1
-    let undo = BatchRun(undoing: job, overwriting: overwriting, options: options)
+    let undo = try BatchRun(
+      undoingRunAt: checkpoint,
+      overwriting: overwriting,
+      options: options
+    )
     let summary = try await undo.run()
     // What constraints refuse a plan does not foresee.
     if try await failures().allSatisfy({ $0.code == "changedSince" }) {
@@ -71,8 +77,8 @@ import Testing
   }
 
   private func failures() async throws -> [IdentifierSelection.Reason] {
-    let job = try Job(ofRunAt: FilePath(directory.file("numbers.undo")))
-    return try await IdentifierSelection(ofJob: job, outcome: .failed).reasons()
+    let records = try FilePath(directory.file("numbers.undo")).records()
+    return try await records.identifiers(.failed, ofRun: nil).reasons()
   }
 
   // MARK: Any tables
@@ -366,8 +372,7 @@ import Testing
     async throws
   {
     _ = try await run(container(), undo: nil) { _, _ in }.run()
-    let job = try Job(ofRunAt: checkpoint)
-    await #expect { try await BatchRun(undoing: job).run() } throws: { error in
+    await #expect { try await BatchRun(undoingRunAt: checkpoint).run() } throws: { error in
       guard let error = error as? BatchError else { return false }
       return error.code == .noUndo && error.remedy?.contains("undo: .init()") == true
     }
@@ -382,7 +387,12 @@ import Testing
     holder.withLock { $0 = stopped }
     #expect(try await stopped.run().state == .stopped)
     await #expect {
-      try await BatchRun(undoing: Job(ofRunAt: checkpoint), only: list).run()
+      try await BatchRun(
+        undoingWork: ProgramWork(ofRunAt: checkpoint),
+        run: nil,
+        only: list,
+        overwriting: false
+      ).run()
     } throws: {
       "\($0)".contains("as a whole")
     }

@@ -179,10 +179,9 @@ import Testing
 
     private func undo() throws -> BatchRun {
       let isOfObjects = action == .objects || action == .removal
-      return BatchRun(
-        undoing: isOfObjects ? try Job(ofRunAt: checkpoint) : job,
-        options: .telling
-      )
+      return isOfObjects
+        ? try BatchRun(undoingRunAt: checkpoint, options: .telling)
+        : BatchRun(undoing: job, options: .telling)
     }
 
     // MARK: The change

@@ -47,9 +47,24 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
       "action": job.action.canonical(baseDirectory: job.baseDirectory),
       "parameters": .object(Dictionary(uniqueKeysWithValues: values)),
     ]
-    // Omitted if false, as before this setting existed.
     if job.undo != nil { members["undo"] = .boolean(true) }
     if let query = source.query { members["query"] = .string(query) }
+    text = CanonicalJSON.object(members).text
+  }
+
+  /// The fingerprint of work without a job file.
+  ///
+  /// - Parameters:
+  ///   - work: The work.
+  ///   - identifiersHash: A hash of identifiers that were given.
+  init(of work: ProgramWork, identifiersHash: String? = nil) {
+    var members: [String: CanonicalJSON] = [
+      "format": .integer(Self.format),
+      "entity": .string(work.entity),
+      "identifiers": CanonicalJSON(identifiersHash),
+      "action": .object(["type": .string(work.actionName)]),
+    ]
+    if work.undo != nil { members["undo"] = .boolean(true) }
     text = CanonicalJSON.object(members).text
   }
 
@@ -90,7 +105,6 @@ extension Job.Action {
       case .handler(let name): members["handler"] = .string(name)
       case .command(let arguments): members["command"] = CanonicalJSON(arguments)
       }
-    case .contexts, .undo: break
     }
     return .object(members)
   }

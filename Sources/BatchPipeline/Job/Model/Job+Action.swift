@@ -14,12 +14,6 @@ extension Job {
     case export(Export)
     /// Sets columns to what a program computes.
     case transform(Transform)
-    /// Lets a closure change objects in background contexts, as a ``BatchRun`` of a container does. Not
-    /// available in job files.
-    case contexts
-    /// Restores what a run changed, as ``BatchRun/init(undoing:run:only:overwriting:options:)`` does. Not
-    /// available in job files.
-    case undo
 
     /// The name of the action in a job file.
     public var type: String {
@@ -28,8 +22,6 @@ extension Job {
       case .delete: "delete"
       case .export: "export"
       case .transform: "transform"
-      case .contexts: "contexts"
-      case .undo: "undo"
       }
     }
 
@@ -41,7 +33,7 @@ extension Job {
     /// Whether the action changes the database.
     public var writes: Bool {
       switch self {
-      case .update, .delete, .transform, .contexts, .undo: true
+      case .update, .delete, .transform: true
       case .export: false
       }
     }

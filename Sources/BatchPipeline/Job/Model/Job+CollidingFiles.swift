@@ -3,8 +3,20 @@ import BatchIdentifiers
 import SystemPackage
 
 extension Job {
-  /// Files of the job that would overwrite one another, by whatever names.
-  func collidingFileProblems() -> [JobProblem] {
+  /// The file that it writes; nil unless it is an export.
+  var exportedFile: FilePath? {
+    if case .export(let export) = action { export.file } else { nil }
+  }
+}
+
+extension RunCause {
+  /// Files that would overwrite one another, by whatever names.
+  ///
+  /// - Parameters:
+  ///   - input: A file of identifiers to read.
+  ///   - output: A file to write.
+  /// - Returns: A problem for each two names of one file.
+  func collidingFileProblems(reading input: FilePath?, writing output: FilePath?) -> [JobProblem] {
     // Of a run that hosts share no file is here.
     guard sharedServer == nil else { return [] }
     var files: [NamedFile] = []
@@ -22,7 +34,7 @@ extension Job {
       files.insert(NamedFile(JobPath(), "the job file", file), at: 0)
     }
     let others: [(JobPath, String, FilePath?)] = [
-      (.identifiers, "the file of identifiers", source.identifiers),
+      (.identifiers, "the file of identifiers", input),
       (.checkpoint, "the checkpoint", checkpointPath),
       (JobPath("throttle", "flagFile"), "the flag file", policy.throttle.flagFile),
       (.report, "the report", report?.path),
@@ -30,9 +42,7 @@ extension Job {
     for (path, name, file) in others {
       if let file { files.append(NamedFile(path, name, file)) }
     }
-    if case .export(let export) = action {
-      files.append(NamedFile(.exportFile, "the exported file", export.file))
-    }
+    if let output { files.append(NamedFile(.exportFile, "the exported file", output)) }
     var problems: [JobProblem] = []
     for (index, second) in files.enumerated() where !second.file.isEmpty {
       for first in files[..<index] where first.isSame(as: second) {
@@ -47,28 +57,29 @@ extension Job {
     }
     return problems
   }
+}
 
-  /// A file of the job, with what tells whether two names are of one file.
-  private struct NamedFile {
-    let path: JobPath
-    let name: String
-    let file: FilePath
-    /// The absolute path without symbolic links in its folder.
-    let resolved: FilePath
-    /// Which file it is, if it is there: a file can have several names.
-    private let identity: FileIdentity?
+/// A file of the job, with what tells whether two names are of one file.
+private struct NamedFile {
+  let path: JobPath
+  let name: String
+  let file: FilePath
+  /// The absolute path without symbolic links in its folder.
+  let resolved: FilePath
+  /// Which file it is, if it is there: a file can have several names.
+  private let identity: FileIdentity?
 
-    init(_ path: JobPath, _ name: String, _ file: FilePath, resolved: FilePath? = nil) {
-      self.path = path
-      self.name = name
-      self.file = file
-      self.resolved = resolved ?? FileSystem.absolute(file)
-      // By its name alone: to open and close a database would give up SQLite's locks on it.
-      identity = FileSystem.status(of: file)?.identity
-    }
+  init(_ path: JobPath, _ name: String, _ file: FilePath, resolved: FilePath? = nil) {
+    self.path = path
+    self.name = name
+    self.file = file
+    self.resolved = resolved ?? FileSystem.absolute(file)
+    // By its name alone: to open and close a database would give up SQLite's locks on it. The files that SQLite makes
+    // beside it come and go, so two of them may have been the same one.
+    identity = resolved == nil ? FileSystem.status(of: file)?.identity : nil
+  }
 
-    func isSame(as other: NamedFile) -> Bool {
-      !file.isEmpty && resolved == other.resolved || identity != nil && identity == other.identity
-    }
+  func isSame(as other: NamedFile) -> Bool {
+    !file.isEmpty && resolved == other.resolved || identity != nil && identity == other.identity
   }
 }

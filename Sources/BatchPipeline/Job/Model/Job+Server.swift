@@ -28,8 +28,8 @@ extension BatchError {
   }
 }
 
-extension Job {
-  /// Refuses a job on PostgreSQL if this program was built without it.
+extension RunCause {
+  /// Refuses work on PostgreSQL if this program was built without it.
   ///
   /// - Throws: `BatchError` of code `postgreSQLMissing`, with the build command.
   package func requireSupport() throws(BatchError) {
@@ -39,13 +39,7 @@ extension Job {
     #endif
   }
 
-  /// The server in whose tables hosts share the job's runs; nil where a host keeps them in files of its own, as those of jobs
-  /// on SQLite and of an export to one file.
-  package var sharedServer: DatabaseOptions.Server? {
-    if case .export(let export) = action, !export.isInParts { nil } else { database.server }
-  }
-
-  /// Refuses a job whose runs a server keeps, where only records in files are dealt with.
+  /// Refuses work whose runs a server keeps, where only records in files are dealt with.
   ///
   /// - Parameter what: What somebody wants to do, such as "batch history".
   /// - Throws: `BatchError` of code `invalidJob`.
@@ -54,7 +48,7 @@ extension Job {
     if sharedServer != nil { try requireFile(for: what) }
   }
 
-  /// Refuses a job on PostgreSQL where only SQLite files are supported.
+  /// Refuses work on PostgreSQL where only SQLite files are supported.
   ///
   /// - Parameter what: The attempted operation, such as "batch verify".
   /// - Throws: `BatchError` of code `invalidJob`.
@@ -67,6 +61,14 @@ extension Job {
       at: place(of: server.path),
       remedy: "see Documentation/PostgreSQL.md for what does"
     )
+  }
+}
+
+extension Job {
+  /// The server in whose tables hosts share the job's runs; nil where a host keeps them in files of its own, as those of jobs
+  /// on SQLite and of an export to one file.
+  package var sharedServer: DatabaseOptions.Server? {
+    if case .export(let export) = action, !export.isInParts { nil } else { database.server }
   }
 }
 
@@ -304,11 +306,6 @@ extension Job {
           remedy: "see Documentation/PostgreSQL.md for what does"
         )
       )
-    }
-    switch action {
-    case .update, .delete, .transform, .export: break
-    case .contexts, .undo:
-      refuse(JobPath("action", "type"), "the action \(action.type)")
     }
     if source.query != nil { refuse(.query, "a query") }
     if undo != nil { refuse(JobPath("undo"), "undo") }

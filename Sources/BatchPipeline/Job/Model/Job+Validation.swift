@@ -15,8 +15,8 @@ extension Job {
 
   func problems() -> [JobProblem] {
     identityProblems() + databaseProblems() + serverProblems() + parameterProblems()
-      + sourceProblems() + selectionProblems() + actionProblems() + undoProblems()
-      + tuningProblems()
+      + sourceProblems() + selectionProblems() + actionProblems() + tuningProblems()
+      + collidingFileProblems(reading: source.identifiers, writing: exportedFile)
   }
 }
 
@@ -28,18 +28,20 @@ extension Job {
     if version != Self.currentVersion {
       problems.append(Self.problem(withVersion: Int64(version)))
     }
-    if name.isEmpty {
-      problems.append(.init("name", "is empty", remedy: "name the job"))
-    } else if action != .undo, name.utf8.count > 100 || !name.utf8.allSatisfy(\.isNameByte) {
-      problems.append(
-        .init(
-          "name",
-          "\(name.quotedForMessage) is not a name",
-          remedy: "use at most 100 of A-Z a-z 0-9 . _ -"
-        )
+    return problems + Self.problems(ofName: name)
+  }
+
+  /// The problems with the name of some work.
+  static func problems(ofName name: String) -> [JobProblem] {
+    if name.isEmpty { return [.init("name", "is empty", remedy: "name the job")] }
+    if name.utf8.count <= 100, name.utf8.allSatisfy(\.isNameByte) { return [] }
+    return [
+      .init(
+        "name",
+        "\(name.quotedForMessage) is not a name",
+        remedy: "use at most 100 of A-Z a-z 0-9 . _ -"
       )
-    }
-    return problems
+    ]
   }
 
   /// The problem with a version other than the current one.
@@ -103,7 +105,7 @@ extension Job {
       problems.append(.init(.query, "is empty", remedy: "write a SELECT, or name an entity"))
     }
     // Identifiers from a closure name their entity.
-    if source.entity.isEmpty, action != .contexts { problems.append(.empty(.entity)) }
+    if source.entity.isEmpty { problems.append(.empty(.entity)) }
     if let condition = source.where, condition.isBlank {
       problems.append(
         .init(.where, "is empty", remedy: "write a condition, or remove the key")
@@ -119,30 +121,6 @@ extension Job {
     }
     problems += Self.columnProblems(source.orderBy.map(\.column), "source", "orderBy")
     if let key = source.key { problems += Self.columnProblems(key, "source", "key", least: 1) }
-    return problems
-  }
-
-  private func undoProblems() -> [JobProblem] {
-    guard let undo else { return [] }
-    var problems: [JobProblem] = []
-    if !action.writes {
-      problems.append(
-        .init("undo", "an export changes nothing that could be undone", remedy: "remove undo")
-      )
-    } else if !keepsRecord {
-      problems.append(
-        .init(
-          "undo",
-          "undo records need a checkpoint, and there is none",
-          remedy: "name checkpoint.path, or remove undo"
-        )
-      )
-    }
-    if let keep = undo.keep {
-      let longest = RunPolicy.longDurationLimit
-      problems += RunPolicy.problems(of: keep, "undo", "keep", longest: longest)
-        .map { JobProblem($0) }
-    }
     return problems
   }
 
@@ -238,7 +216,6 @@ extension Job {
       }
       return problems
     case .transform(let transform): return Self.problems(of: transform)
-    case .contexts, .undo: return []
     }
   }
 
@@ -257,17 +234,45 @@ extension Job {
     return problems
   }
 
-  private static func problems(ofCommand arguments: [String], _ path: JobPath) -> [JobProblem] {
+  static func problems(ofCommand arguments: [String], _ path: JobPath) -> [JobProblem] {
     if arguments.first?.isEmpty ?? true { return [.empty(path)] }
     return arguments.indices.filter { arguments[$0].utf8.contains(0) }.map {
       .init(path.appending($0), "an argument cannot have the character U+0000")
     }
   }
+}
+
+// MARK: - Rules of all work
+
+extension RunCause {
+  private func undoProblems() -> [JobProblem] {
+    guard let undo else { return [] }
+    var problems: [JobProblem] = []
+    if !writes {
+      problems.append(
+        .init("undo", "an export changes nothing that could be undone", remedy: "remove undo")
+      )
+    } else if !keepsRecord {
+      problems.append(
+        .init(
+          "undo",
+          "undo records need a checkpoint, and there is none",
+          remedy: "name checkpoint.path, or remove undo"
+        )
+      )
+    }
+    if let keep = undo.keep {
+      let longest = RunPolicy.longDurationLimit
+      problems += RunPolicy.problems(of: keep, "undo", "keep", longest: longest)
+        .map { JobProblem($0) }
+    }
+    return problems
+  }
 
   private func outsideProblems() -> [JobProblem] {
-    var problems = Hooks.Event.allCases.flatMap { event in
+    var problems = Job.Hooks.Event.allCases.flatMap { event in
       hooks.commands[event].map {
-        Self.problems(ofCommand: $0, JobPath("hooks", event.rawValue))
+        Job.problems(ofCommand: $0, JobPath("hooks", event.rawValue))
       } ?? []
     }
     if let report, report.format == nil {
@@ -282,7 +287,8 @@ extension Job {
     return problems
   }
 
-  private func tuningProblems() -> [JobProblem] {
+  /// The problems with how runs work, whatever they do.
+  func tuningProblems() -> [JobProblem] {
     var problems = policy.problems().map { JobProblem($0) }
     if policy.skip.limit > 0, !keepsRecord {
       problems.append(
@@ -293,7 +299,7 @@ extension Job {
         )
       )
     }
-    if policy.checkpoint.list == .store, !action.writes {
+    if policy.checkpoint.list == .store, !writes {
       problems.append(
         .init(
           JobPath("checkpoint", "list"),
@@ -302,7 +308,7 @@ extension Job {
         )
       )
     }
-    return problems + outsideProblems() + collidingFileProblems()
+    return problems + undoProblems() + outsideProblems()
   }
 }
 

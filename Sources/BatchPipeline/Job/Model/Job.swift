@@ -114,11 +114,6 @@ public struct Job: Sendable {
     set { policy[keyPath: part] = newValue }
   }
 
-  /// Whether its runs leave a record from which they can resume.
-  ///
-  /// The runs of a job file always do; a run by objects only if its policy names a checkpoint.
-  var keepsRecord: Bool { action != .contexts || policy.checkpoint.path != nil }
-
   /// The path of the checkpoint: the one that the job names, or the job's name with `.batch`.
   ///
   /// A job read from a file always names one: by default the file's name with the extension

@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 
-/// Why there is a run, and how it is to be carried out, whatever it does and wherever it is recorded.
-package struct RunCause: Sendable {
+/// How a run is to be carried out, whatever it does and wherever it is recorded.
+package struct RunTerms: Sendable {
   /// The name of the work.
   package let name: String
   /// The policy, with what differs from one run to the next.

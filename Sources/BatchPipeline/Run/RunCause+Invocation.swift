@@ -1,6 +1,6 @@
 import BatchEngine
 
-extension Job {
+extension RunCause {
   /// Who runs the job, and from where, without secret values.
   func invocation(commandLine: [String]?) -> RunInvocation {
     let secrets = parameters.filter(\.value.secret).keys
@@ -11,7 +11,7 @@ extension Job {
         }
       }
       // An undo has no parameters of its own: a given one may be a secret of the job's.
-      guard action == .undo, let sign = argument.firstIndex(of: "="),
+      guard actionName == ProgramWork.Kind.undo.rawValue, let sign = argument.firstIndex(of: "="),
         argument.hasPrefix("--param=") || index > 0 && commandLine?[index - 1] == "--param"
       else { return argument }
       let name = argument[argument.startIndex...sign]

@@ -1,7 +1,7 @@
 import BatchEngine
 import BatchIdentifiers
 
-extension Job {
+extension RunCause {
   /// Runs the program to notify of a run that was refused, failed to begin, or was stopped before
   /// it began.
   func tellRefusal(
@@ -14,7 +14,7 @@ extension Job {
     let parameters = ParameterValues()
     guard let hooks = try? RunHooks(self, parameters: parameters, for: [event]) else { return }
     let hasFile = keepsRecord && sharedServer == nil
-    let checkpoint = hasFile ? try? BatchEngine.Checkpoint(ofJob: self) : nil
+    let checkpoint = hasFile ? try? Checkpoint(of: self) : nil
     var summary = checkpoint.map { RunSummary($0.metadata, $0.progress, checkpoint: $0) }
     // It belongs to the previous run.
     if event == .onRefuse { summary?.stopReason = nil }

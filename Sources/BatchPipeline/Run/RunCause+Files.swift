@@ -1,6 +1,6 @@
 package import BatchEngine
 
-extension Job {
+extension RunCause {
   /// The files of its runs.
   package var files: RunFiles {
     RunFiles(ofJob: name, checkpoint: checkpointPath, store: database.path)

@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import BatchStore
 
-extension Job {
+extension RunCause {
 
   /// Refuses to write to a Core Data store, unless the job says that no app will open it again.
   func refuseCoreData(_ store: Store) throws(BatchError) {

@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 package import BatchStore
 
-extension Job {
+extension RunCause {
   /// The job's open database.
   ///
   /// A Core Data store can be written only if the job says so.
@@ -11,7 +11,7 @@ extension Job {
       isReadOnly: isReadOnly || database.readOnly,
       busyTimeout: database.busyTimeout,
       extensions: database.extensions.map(\.string),
-      overwritesCoreData: database.coreData == .overwrite && action.writes
+      overwritesCoreData: database.coreData == .overwrite && writes
     )
   }
 

@@ -1,0 +1,62 @@
+import BatchEngine
+package import BatchIdentifiers
+package import SystemPackage
+
+/// The work of a program without a job file: what a closure does with objects, or the undo of a run.
+package struct ProgramWork: RunCause {
+  /// What is done.
+  package enum Kind: String, Sendable {
+    /// A closure changes objects in background contexts.
+    case objects = "contexts"
+    /// What a run changed is restored.
+    case undo
+  }
+
+  package let kind: Kind
+  package let name: String
+  package var entity: String
+  package var database: Job.DatabaseOptions
+  package var policy: RunPolicy
+  package var undo: Job.Undo?
+  package var hooks = Job.Hooks()
+  package var report: Job.Report?
+  package var baseDirectory: FilePath = ""
+  /// For an undo, the file of the job.
+  package var origin: JobOrigin?
+
+  package init(
+    _ kind: Kind,
+    name: String,
+    entity: String,
+    database: Job.DatabaseOptions,
+    policy: RunPolicy
+  ) {
+    self.kind = kind
+    self.name = name
+    self.entity = entity
+    self.database = database
+    self.policy = policy
+  }
+
+  package var description: String? { nil }
+  package var actionName: String { kind.rawValue }
+  package var writes: Bool { true }
+  package var condition: String? { nil }
+  package var archive: String? { nil }
+  package var sharedServer: Job.DatabaseOptions.Server? { nil }
+  package var parameters: [String: ParameterDeclaration] { [:] }
+  package var isRehearsal: Bool { false }
+  /// That of a closure only if its policy names a checkpoint.
+  package var keepsRecord: Bool { kind == .undo || policy.checkpoint.path != nil }
+
+  /// Work by objects is written in Swift.
+  package func words(of error: BatchError) -> BatchError {
+    kind == .objects ? error : error.inWordsOfJobs
+  }
+
+  package func validate() throws(BatchError) {
+    var problems = kind == .undo ? [] : Job.problems(ofName: name)
+    problems += tuningProblems() + collidingFileProblems(reading: nil, writing: nil)
+    if let error = BatchError.invalidJob(problems, file: nil) { throw error }
+  }
+}
