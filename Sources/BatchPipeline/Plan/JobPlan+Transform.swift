@@ -48,7 +48,7 @@ extension JobPlan.Work {
         enforcesForeignKeys: job.database.foreignKeys,
         ordered: job.source.isOrdered,
         connection: connection
-      )
+      ).failingOnConflict(in: connection)
       try work.compile(in: connection)
       return .transform(work, transform, children)
     } catch {

@@ -251,6 +251,7 @@ extension JobPlan.Work {
     {
       change.isUnchanged = BulkChange.unchanged(assignments, of: written.entity)
     }
+    change = try change.failingOnConflict(in: connection)
     do throws(BatchError) {
       try change.compile(in: connection)
     } catch {

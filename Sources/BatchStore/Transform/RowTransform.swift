@@ -76,6 +76,13 @@ package struct RowTransform: Sendable {
     return transform
   }
 
+  /// The same transform, in which a conflict fails the row; see ``BulkChange/failingOnConflict(in:)``.
+  package func failingOnConflict(in connection: Connection) throws(BatchError) -> RowTransform {
+    var transform = self
+    transform.target = try target.failingOnConflict(in: connection)
+    return transform
+  }
+
   /// Makes the transform save its changes in a run's undo records.
   package func recorded(forRun run: String) -> RowTransform {
     var transform = self

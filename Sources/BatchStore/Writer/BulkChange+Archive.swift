@@ -10,6 +10,8 @@ extension BulkChange {
     package let columns: [String]
     /// The statement that creates the table; nil if it exists.
     package let creation: String?
+    /// Whether a copy that conflicts with another one fails its row, whatever conflict clause the table has.
+    var abortsOnConflict = false
   }
 
   /// The statement that creates the archive before the first chunk; nil without an archive, and if
@@ -42,6 +44,8 @@ extension BulkChange.Archive {
     if enforcesForeignKeys { try connection.requireWholeArchive(name, of: entity.table) }
     if let archive = schema.all.first(where: { SQLName.equal($0.name, name) }) {
       try self.init(archive, for: entity)
+      // A copy that replaces another one would lose it.
+      abortsOnConflict = try !connection.conflictClauses(of: archive.table).isEmpty
       return
     }
     // The job may name another key than the table's own.

@@ -57,6 +57,16 @@ extension BulkChange {
     return try connection.value(sql, .text(entity.table)) != nil
   }
 
+  /// The same change, in which a conflict fails the row instead of replacing others or leaving it as it is, as the
+  /// table's conflict clauses would have it: nobody would hear of these rows.
+  ///
+  /// Only where there are such clauses: the one of a statement overrides those in triggers.
+  package func failingOnConflict(in connection: Connection) throws(BatchError) -> BulkChange {
+    var change = self
+    change.abortsOnConflict = try !connection.conflictClauses(of: entity.table).isEmpty
+    return change
+  }
+
   private func isReferredTo(in connection: Connection) throws(BatchError) -> Bool {
     // A foreign key that names no column refers to the primary key, which is never set.
     let referredTo = try connection.texts(
@@ -74,5 +84,19 @@ extension BulkChange {
     case .delete: return !referredTo.isEmpty
     }
     return referredTo.contains { name in columns.contains { SQLName.equal($0, name) } }
+  }
+}
+
+extension Connection {
+  /// What the constraints of a table do about conflicts: `replace`, `ignore`, `fail`, `rollback`; not `abort`, which is
+  /// what all others do.
+  func conflictClauses(of table: String) throws(BatchError) -> Set<String> {
+    let sql = "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND lower(name) = lower(?)"
+    guard case .text(let definition)? = try value(sql, .text(table)) else { return [] }
+    let words = SQLWords(definition).all
+    let clauses = words.indices.dropLast(2).filter {
+      words[$0] == "on" && words[$0 + 1] == "conflict"
+    }
+    return Set(clauses.map { words[$0 + 2] }).subtracting(["abort"])
   }
 }

@@ -276,19 +276,20 @@ extension BulkChange {
     on table: String,
     in connection: Connection
   ) throws(BatchError) -> BatchError? {
-    let ignoring = try connection.texts(
-      """
-      SELECT name FROM main.sqlite_schema WHERE sql LIKE '%IGNORE%'
-        AND (type = 'trigger' OR type = 'table' AND lower(name) = lower(?))
-      """,
-      .text(table)
+    var ignoring: [String] = []
+    let rows = try connection.prepare(
+      "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql LIKE '%IGNORE%'"
     )
+    while try rows.step() {
+      let words = SQLWords(rows.text(at: 1)).all
+      if !words.ranges(of: ["raise", "(", "ignore"]).isEmpty { ignoring.append(rows.text(at: 0)) }
+    }
     let triggers = try connection.triggers(setOffBy: [sql]).keys.filter(ignoring.contains).sorted()
     let reason: String
     if let first = triggers.first {
       let names = triggers.map(\.quotedForMessage).joined(separator: ", ")
       reason = triggers == [first] ? "the trigger \(names)" : "one of the triggers \(names)"
-    } else if ignoring.contains(where: { SQLName.equal($0, table) }) {
+    } else if try connection.conflictClauses(of: table).contains("ignore") {
       reason = "a conflict clause of \(table.quotedForMessage)"
     } else {
       return nil
@@ -302,6 +303,8 @@ extension BulkChange {
 
   /// Finds out why rows were not changed: an existing row already had the new values, if such rows
   /// are left alone, or did not satisfy `where`; the others are gone.
+  ///
+  /// - Throws: `BatchError` of code `constraint` for a row that a trigger keeps as it is.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: ChunkKeys,
@@ -311,15 +314,21 @@ extension BulkChange {
     // Few of a range's keys may have many other rows between them.
     let keys = keys.lookedUpSingly.selecting(numbers)
     let rowID = keys.isRange ? keys.rowID(of: key) : "NULL"
-    let conditions = isUnchanged.map { matchConditions + [$0.sql] }
-    let isUnchanged = conditions.map { "(\($0.joined(separator: " AND "))) IS TRUE" } ?? "0"
+    func isTrue(_ conditions: [String]) -> String {
+      conditions.isEmpty ? "1" : "(\(conditions.joined(separator: " AND "))) IS TRUE"
+    }
+    let isUnchanged = isUnchanged.map { isTrue(matchConditions + [$0.sql]) } ?? "0"
     // In key order.
     let order = keys.scan(of: key)
     let statement = try connection.prepare(
-      "SELECT \(rowID), \(isUnchanged) FROM \(table)\(order) WHERE \(keys.condition(key: key))"
+      """
+      SELECT \(rowID), \(isUnchanged), \(isTrue(matchConditions)) FROM \(table)\(order)
+      WHERE \(keys.condition(key: key))
+      """
     )
     try statement.bind(parameters)
     var passedOver = PassedOver()
+    var isKept = false
     try keys.forEachBinding(of: statement, key: key) { found throws(BatchError) in
       var found = found
       while try statement.step() {
@@ -331,8 +340,14 @@ extension BulkChange {
           passedOver.unchanged.insert(number)
         } else {
           passedOver.noLongerMatching.insert(number)
+          isKept = isKept || statement.integer(at: 2) != 0
         }
       }
+    }
+    if isKept,
+      let reason = try keepsRow(from: changeSQL(for: keys), on: entity.table, in: connection)
+    {
+      throw reason
     }
     passedOver.vanished = missed
     passedOver.vanished.subtract(passedOver.unchanged)

@@ -51,7 +51,7 @@ package struct BulkChange: Sendable {
   package let parameters: [String: SQLValue]
   /// Whether a row already has the new values; nil to write such rows anyway.
   package var isUnchanged: SQLExpression?
-  /// Whether a conflict fails the row, whatever conflict clause the table has.
+  /// Whether a conflict fails the row, whatever conflict clause the table has; see ``failingOnConflict(in:)``.
   package var abortsOnConflict = false
   /// The run whose undo records save the old rows; nil to save nothing.
   var undoRun: String?
@@ -124,7 +124,9 @@ package struct BulkChange: Sendable {
       let set =
         assignments.map { "\(SQLName.quoted($0.column)) = \($0.value.sql)" }
         + version(beside: assignments.map(\.column))
-      return "UPDATE \(table) SET \(set.joined(separator: ", ")) WHERE \(condition(for: keys))"
+      return """
+        UPDATE \(orAbort)\(table) SET \(set.joined(separator: ", ")) WHERE \(condition(for: keys))
+        """
     case .delete:
       return "DELETE FROM \(table) WHERE \(condition(for: keys))"
     case .assign(let assignments):
@@ -141,11 +143,13 @@ package struct BulkChange: Sendable {
       // Rows change in key order, as they would one by one.
       let order = keys.scan(of: key)
       return """
-        UPDATE \(abortsOnConflict ? "OR ABORT " : "")\(table)\(order) SET \(set.joined(separator: ", ")) \
+        UPDATE \(orAbort)\(table)\(order) SET \(set.joined(separator: ", ")) \
         WHERE \(condition(for: keys))
         """
     }
   }
+
+  private var orAbort: String { abortsOnConflict ? "OR ABORT " : "" }
 
   /// Increments the version number by which others notice changes.
   private func version(beside columns: [String]) -> [String] {
@@ -161,7 +165,7 @@ package struct BulkChange: Sendable {
     guard case .delete(let archive?) = action else { return nil }
     let columns = SQLName.list(archive.columns)
     return """
-      INSERT INTO \(SQLName.quoted(archive.entity.table)) (\(columns)) \
+      INSERT \(archive.abortsOnConflict ? "OR ABORT " : "")INTO \(SQLName.quoted(archive.entity.table)) (\(columns)) \
       SELECT \(columns) FROM \(table) WHERE \(condition(for: keys))
       """
   }

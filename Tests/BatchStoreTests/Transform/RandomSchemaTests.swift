@@ -174,7 +174,14 @@ import Testing
       try model.execute("SAVEPOINT row")
       do {
         try model.run("\(sql) WHERE \(isKey) AND (\(test))", values + key)
-        if model.changes == 1 { result.succeeded += 1 } else { result.passedOver += 1 }
+        if model.changes == 1 {
+          result.succeeded += 1
+        } else if try isKept(key) {
+          try model.execute("ROLLBACK TO row")
+          result.failed.append(position)
+        } else {
+          result.passedOver += 1
+        }
       } catch {
         if model.isAutocommit { return false }
         try model.execute("ROLLBACK TO row")
@@ -182,6 +189,17 @@ import Testing
       }
       try model.execute("RELEASE row")
       return true
+    }
+
+    /// Whether a row that was not changed is there and matches: a trigger or a conflict clause has kept it.
+    private func isKept(_ key: [SQLValue]) throws -> Bool {
+      let ignores = ["RAISE(IGNORE)", "ON CONFLICT IGNORE"]
+      guard action != .delete,
+        table.statements.contains(where: { sql in ignores.contains(where: sql.contains) })
+      else { return false }
+      let statement = try model.prepare("SELECT 1 FROM t WHERE \(isKey) AND (\(test))")
+      for (index, value) in key.enumerated() { try statement.bind(value, at: index + 1) }
+      return try statement.step()
     }
 
     /// Changes the same rows of both databases, as another process might at any moment.
