@@ -13,7 +13,7 @@ struct SharedRequests: RunRequests {
   }
 
   mutating func look() -> RunControl? {
-    let control = presence.answer?.control
+    let control = presence.answer?.request
     guard control != seen else { return nil }
     seen = control
     return control.map { RunControl(sharedText: $0) ?? RunControl() } ?? RunControl()

@@ -25,6 +25,10 @@ package struct HostHeartbeat: Sendable {
     package let state: SharedRun.State
     /// The operator's request, in the requester's form.
     package let control: String?
+
+    /// What a process obeys: a run may end during a pause, by a process that had not heard of it yet, and nobody can
+    /// resume it then.
+    package var request: String? { state == .running ? control : nil }
   }
 
   /// Enters the process in the run, if the run is unfinished.

@@ -138,6 +138,9 @@ import Testing
     try trial.tables.request("{\"pause\": true}", of: trial.run, in: trial.trial.session)
     let answer = try host.heartbeat.beat(rate: 12.5, hold: "paused", in: host.session)
     #expect(answer?.control == "{\"pause\": true}")
+    #expect(answer?.request == answer?.control)
+    // Nobody can resume a run that has ended during a pause.
+    #expect(HostHeartbeat.Answer(state: .acknowledged, control: "{\"pause\": true}").request == nil)
     let hosts = try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)
     #expect(hosts.map(\.name) == ["host"])
     #expect(hosts[0].rate == 12.5)
