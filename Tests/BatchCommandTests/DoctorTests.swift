@@ -91,6 +91,32 @@ import Testing
     return try JSONOutput.object(result.output)
   }
 
+  @Test(arguments: [[], ["--full"]])
+  func `rows that SQLite's own check wrongly takes for NULL are not damage`(options: [String])
+    throws
+  {
+    _ = try TestDatabase.value(path, "DROP TABLE numbers")
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE \"a.b\" (u, \"m m\" INTEGER NOT NULL, k TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID",
+      """
+      WITH RECURSIVE i(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM i WHERE k < 500)
+      INSERT INTO "a.b" SELECT k, 1, k FROM i
+      """
+    )
+    #expect(try (options == [] ? examine() : examine("--full"))["damage"] as? [String] == [])
+    // What is really NULL in such a column is still told.
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE n (a, b)",
+      "INSERT INTO n VALUES (1, NULL)",
+      "PRAGMA writable_schema = ON",
+      "UPDATE sqlite_schema SET sql = 'CREATE TABLE n (a, b NOT NULL)' WHERE name = 'n'"
+    )
+    let found = try options == [] ? examine(status: 1) : examine("--full", status: 1)
+    #expect(found["damage"] as? [String] == ["NULL value in n.b"])
+  }
+
   @Test func `a damaged file is told by the status`() throws {
     _ = try TestDatabase.value(path, "CREATE INDEX labels ON numbers (label)")
     let file = try #require(FileHandle(forWritingAtPath: path))

@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchTestSupport
 import FoundationEssentials
 import Testing
 
@@ -67,6 +68,23 @@ import Testing
     }
     #expect(error?.code == .invalidIdentifier)
     #expect(error?.place == "orders.txt:4")
+  }
+
+  @Test(arguments: 0..<50)
+  func `keys of all kinds are read in any order`(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let pool: [PrimaryKey] = [
+      .integer(1), .integer(-7), .integer(.max), .encoded(EncodedKey([.text("1")])),
+      .encoded(EncodedKey([.real(1.5)])), .encoded(EncodedKey([.blob([0x31])])),
+      .encoded(EncodedKey([.text("")])), .encoded(EncodedKey([.integer(1), .text("a")])),
+    ]
+    let keys = (0..<Int.random(in: 1...12, using: &random)).compactMap { _ in
+      pool.randomElement(using: &random)
+    }
+    var reader = IdentifierTextReader(entityName: "t")
+    for key in keys { try reader.append(Array("\(key)\n".utf8)) }
+    let list = try reader.finish()
+    #expect(try list.indices.map { "\(try list.key(at: $0))" } == keys.map { "\($0)" })
   }
 
   @Test func `keys without an entity are refused`() {

@@ -28,7 +28,7 @@ public struct IdentifierTextReader: ~Copyable {
   ///   - name: The name of the text in errors, such as a file name.
   ///   - storeIdentifier: The store of the identifiers; nil: that of the first URI.
   ///   - entityName: The entity of the identifiers; nil: that of the first URI.
-  ///   - keyKind: The kind of the keys; nil: that of the first.
+  ///   - keyKind: The kind of the keys; nil for that of the keys.
   public init(
     name: String = "input",
     storeIdentifier: String? = nil,
@@ -172,10 +172,23 @@ public struct IdentifierTextReader: ~Copyable {
         keyKind: keyKind ?? kind
       )
     }
-    guard builder?.keyKind == .encoded || kind == .integer else {
-      throw error("the key \(key) is not an integer, unlike those before it")
+    if kind == .encoded, builder?.keyKind == .integer {
+      guard keyKind == nil else { throw error("the key \(key) is not an integer") }
+      try encodeKeys()
     }
     builder?.append(key)
+  }
+
+  /// Goes on with keys of any kind: a column without a type may have integers and others.
+  private mutating func encodeKeys() throws(BatchError) {
+    guard let space, let built = builder.take() else { return }
+    let integers = built.finish()
+    builder = IdentifierListBuilder(
+      storeIdentifier: space.storeIdentifier ?? "",
+      entityName: space.entityName,
+      keyKind: .encoded
+    )
+    for position in integers.indices { builder?.append(try integers.key(at: position)) }
   }
 
   private func entityMissing() -> BatchError {

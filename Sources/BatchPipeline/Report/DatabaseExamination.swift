@@ -77,7 +77,7 @@ package struct DatabaseExamination: Sendable, Encodable {
     self.runs = runs
     check = isFull ? "full" : "quick"
     let pragma = isFull ? "integrity_check" : "quick_check"
-    damage = try connection.texts("PRAGMA \(pragma)").filter { $0 != "ok" }
+    damage = try connection.damage(by: pragma)
     var advice: [String] = []
     if !damage.isEmpty {
       advice.append(
@@ -92,6 +92,41 @@ package struct DatabaseExamination: Sendable, Encodable {
     }
     advice += runs.compactMap(\.advice)
     self.advice = advice
+  }
+}
+
+extension Connection {
+  /// What a check of the file finds.
+  ///
+  /// SQLite before 3.42 says "NULL value in t.c" of sound rows in a table WITHOUT ROWID that has columns before its key,
+  /// so the rows are asked.
+  fileprivate func damage(by pragma: String) throws(BatchError) -> [String] {
+    // The false ones must not keep others from the list.
+    let check = try prepare("PRAGMA \(pragma)(100000)")
+    var found: [String] = []
+    do throws(BatchError) {
+      while try check.step() { found.append(check.text(at: 0)) }
+    } catch {
+      // It ends where it cannot read on.
+      if found.isEmpty { throw error }
+    }
+    found.removeAll { $0 == "ok" }
+    var refuted: Set<String> = []
+    for text in Set(found) where text.hasPrefix("NULL value in ") {
+      let column = try prepare(
+        """
+        SELECT t.name, c.name FROM main.sqlite_schema AS t, pragma_table_info(t.name) AS c
+        WHERE t.type = 'table' AND 'NULL value in ' || t.name || '.' || c.name = ?
+        """
+      )
+      try column.bind(.text(text), at: 1)
+      guard try column.step() else { continue }
+      let (table, name) = (SQLName.quoted(column.text(at: 0)), SQLName.quoted(column.text(at: 1)))
+      // SQLite takes IS NULL for false of a column that is NOT NULL.
+      let null = "SELECT 1 FROM \(table) WHERE typeof(\(name)) = 'null' LIMIT 1"
+      if try value(null) == nil { refuted.insert(text) }
+    }
+    return Array(found.filter { !refuted.contains($0) }.prefix(100))
   }
 }
 
