@@ -25,7 +25,7 @@ extension Span<UInt8> {
   }
 
   /// Whether both have the same bytes; compares many at once, too.
-  func isSame(as other: Span<UInt8>) -> Bool {
+  package func isSame(as other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
     var differences: UInt8 = 0
     for index in indices { differences |= self[index] ^ other[index] }

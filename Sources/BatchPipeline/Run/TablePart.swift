@@ -75,6 +75,8 @@ final class TablePart: RunPart {
     watching = Task { await session.watch(run.run, in: tables, by: own, telling: presence) }
     spans = LeasedSpans(
       SpanClaims(heartbeat, lease: lease, inOrder: plan.isInOrder),
+      of: plan.table,
+      key: plan.key,
       by: connection("batch.spans")
     )
     (self.run, self.plan, self.tables, self.terms) = (run, plan, tables, terms)

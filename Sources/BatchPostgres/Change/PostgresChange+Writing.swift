@@ -163,7 +163,8 @@ extension PostgresChange: ChunkChange {
   }
 
   package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
-    isOneByOne ? nil : try statement(for: keys)
+    // A chunk of which a row has moved is repeated: a deletion in vain costs little, an update as much as one of use.
+    isOneByOne ? nil : try statement(for: isUpdate ? keys.anywhere : keys)
   }
 
   package func canBeListed(_ error: BatchError) -> Bool {
@@ -225,8 +226,8 @@ extension PostgresChange: ChunkChange {
 
   /// Changes rows by a statement that returns their numbers.
   ///
-  /// A row that it has not changed and that matches afterwards may have begun to match in between: such rows are locked,
-  /// and changed once more.
+  /// Rows that it has not found near are looked for anywhere. A row that it has not changed and that matches afterwards
+  /// may have begun to match in between: such rows are locked, and changed once more.
   private func listRows(
     _ keys: RowKeys,
     again isLocked: Bool = false,
@@ -253,6 +254,13 @@ extension PostgresChange: ChunkChange {
     var missed = RangeSet(0..<keys.count)
     missed.subtract(changed)
     if missed.isEmpty { return written }
+    if keys.isNear {
+      let places = Array(missed.ranges.joined())
+      let others = try listRows(keys.selecting(places).anywhere, in: session)
+      written.succeeded += others.succeeded
+      written.passedOver.formUnion(others.passedOver) { places[$0] }
+      return written
+    }
     let (passedOver, matching) = try passedOver(missed, of: keys, in: session)
     written.passedOver = passedOver
     if isLocked {

@@ -146,6 +146,8 @@ package struct PostgresChange: Sendable {
       + "ROW(\(values.joined(separator: ", "))))"
   }
 
+  var isUpdate: Bool { if case .update = action { true } else { false } }
+
   private var assignments: String {
     guard case .update(let assignments) = action else { return "" }
     return assignments.map {
@@ -157,22 +159,32 @@ package struct PostgresChange: Sendable {
   ///
   /// With an archive it returns one row: how many rows were deleted, and how many archived.
   package func statement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
-    let found = try keys.condition(in: table, after: parameters.values.count)
+    let place = parameters.values.count
+    var found: PostgresStatement
+    var relation = ""
+    if keys.isNear {
+      // A join compares each row of the pages with all keys at once, and is planned faster than a list of keys.
+      let (source, join) = try keys.relation(in: table, after: place)
+      found = PostgresStatement(sql: join, values: source.values)
+      relation = " \(isUpdate ? "FROM" : "USING") \(source.sql)"
+    } else {
+      found = try keys.condition(in: table, after: place)
+    }
     let conditions = [found.sql] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
     let filter = conditions.joined(separator: " AND ")
     let values = parameters.values + found.values
     switch action {
     case .update:
       return .init(
-        sql: "UPDATE \(table.sql) SET \(assignments) WHERE \(filter)",
+        sql: "UPDATE \(table.sql) SET \(assignments)\(relation) WHERE \(filter)",
         values: values
       )
     case .delete(nil):
-      return .init(sql: "DELETE FROM \(table.sql) WHERE \(filter)", values: values)
+      return .init(sql: "DELETE FROM \(table.sql)\(relation) WHERE \(filter)", values: values)
     case .delete(let archive?):
       let columns = PostgresName.list(archive.columns)
       let sql = archive.sql(
-        deleting: "DELETE FROM \(table.sql) WHERE \(filter) RETURNING \(columns)",
+        deleting: "DELETE FROM \(table.sql)\(relation) WHERE \(filter) RETURNING \(columns)",
         selecting: "SELECT count(*), (SELECT count(*) FROM kept) FROM gone"
       )
       return .init(sql: sql, values: values)

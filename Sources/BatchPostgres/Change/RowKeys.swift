@@ -14,6 +14,11 @@ package struct RowKeys: Sendable {
   private let keys: Keys
   /// Whether a key of NULLs stands for any key.
   private var isSample = false
+  /// The pages of the table to which statements are confined; nil for all.
+  ///
+  /// They are a hint: a statement that does not find a row there says nothing about the row, and one of ``anywhere``
+  /// must follow.
+  private(set) var pages: ClosedRange<Int64>?
 
   /// Reads the keys at the given positions of a list.
   package init(
@@ -28,10 +33,29 @@ package struct RowKeys: Sendable {
     self.init(try list.integers(in: positions), key)
   }
 
-  private init(_ keys: Keys, _ key: PostgresKey) {
+  private init(_ keys: Keys, _ key: PostgresKey, _ pages: ClosedRange<Int64>? = nil) {
     self.keys = keys
     self.key = key
+    self.pages = pages
   }
+
+  /// The keys with the pages in which their rows probably lie, unless as many are found sooner one by one.
+  package func near(_ pages: ClosedRange<Int64>?) -> RowKeys {
+    guard let pages, pages.span < count / 2 else { return anywhere }
+    return RowKeys(keys, key, pages)
+  }
+
+  /// The keys, wherever their rows lie.
+  package var anywhere: RowKeys { pages == nil ? self : RowKeys(keys, key) }
+
+  /// Whether statements find only rows in some pages of the table.
+  var isNear: Bool { pages != nil }
+
+  /// Whether the server writes each value of a key in one way, whatever the settings.
+  var hasFields: Bool { key.columns.allSatisfy { [.integer, .text, .uuid].contains($0.form) } }
+
+  /// The keys in the ways to look for their rows, of which each finds all that the ways before it would.
+  var attempts: [RowKeys] { isNear ? [self, anywhere] : [self] }
 
   private init(_ integers: [Int64], _ key: PostgresKey) {
     if key.canBeRange, let first = integers.first, let last = integers.last, first <= last,
@@ -90,7 +114,8 @@ package struct RowKeys: Sendable {
     case .range(let range):
       RowKeys(numbers.map { range.lowerBound + Int64($0) }, key)
     case .integers(let integers): RowKeys(numbers.map { integers[$0] }, key)
-    case .encoded(let encoded): RowKeys(.encoded(encoded.selecting(numbers)), key)
+    case .encoded(let encoded):
+      RowKeys(.encoded(encoded.selecting(numbers)), key, pages).near(pages)
     }
   }
 
@@ -105,7 +130,7 @@ package struct RowKeys: Sendable {
 
   // MARK: Statements
 
-  /// The condition that finds the rows.
+  /// The condition that finds the rows, wherever they lie.
   ///
   /// - Parameters:
   ///   - table: The table of the rows.
@@ -220,9 +245,11 @@ package struct RowKeys: Sendable {
   /// The condition that joins the relation with the rows.
   private func joined(_ arrays: [PostgresArray], in table: PostgresTable) -> String {
     let equality = holdNull(arrays) ? "IS NOT DISTINCT FROM" : "="
-    return key.columns.enumerated().map { index, column in
+    let equal = key.columns.enumerated().map { index, column in
       "\(PostgresName.qualified(table.name, column.name)) \(equality) \(Self.column(index))"
-    }.joined(separator: " AND ")
+    }
+    return ((pages.map { [table.condition(ofPages: $0)] } ?? []) + equal)
+      .joined(separator: " AND ")
   }
 
   private func relation(of sources: [String], named companions: [String] = []) -> String {

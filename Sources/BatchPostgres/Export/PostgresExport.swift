@@ -73,6 +73,9 @@ package struct PostgresExport: Sendable {
   /// The key that identifies the rows.
   var key: PostgresKey { reader.key }
 
+  /// The table of the rows.
+  var table: PostgresTable { reader.table }
+
   /// The names of the exported columns.
   package var columns: [String] { reader.columns.map(\.name) }
 
@@ -123,7 +126,8 @@ package struct PostgresExport: Sendable {
 
   /// The lines of a chunk.
   ///
-  /// As in a change, a part that fails is retried in halves, down to single identifiers.
+  /// As in a change, a part that fails is retried in halves, down to single identifiers. A part whose rows are not all
+  /// near is read again, wherever they lie.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
@@ -147,14 +151,18 @@ package struct PostgresExport: Sendable {
     while lines.bytes.count < byteLimit, let part = bisection.next() {
       let before = lines
       do throws(BatchError) {
-        try append(
-          keys.part(part),
-          from: part.lowerBound,
-          upTo: byteLimit,
-          within: limit,
-          to: &lines,
-          in: session
-        )
+        for keys in keys.part(part).attempts {
+          lines = before
+          let areAll = try append(
+            keys,
+            from: part.lowerBound,
+            upTo: byteLimit,
+            within: limit,
+            to: &lines,
+            in: session
+          )
+          if areAll { break }
+        }
       } catch {
         lines = before
         if session.isLost { throw error }
@@ -170,6 +178,8 @@ package struct PostgresExport: Sendable {
   }
 
   /// Appends the lines of some keys, until the limit of bytes is reached.
+  ///
+  /// - Returns: False if some rows may lie elsewhere: the lines are not of use then.
   private func append(
     _ keys: RowKeys,
     from first: Int,
@@ -177,7 +187,7 @@ package struct PostgresExport: Sendable {
     within limit: Duration?,
     to lines: inout ExportedLines,
     in session: PostgresSession
-  ) throws(BatchError) {
+  ) throws(BatchError) -> Bool {
     var reached = ReachedKeys()
     // Swapped out, so that the buffer has one owner and is not copied.
     var bytes: [UInt8] = []
@@ -205,11 +215,13 @@ package struct PostgresExport: Sendable {
       }
     }
     if isWhole { reached.end(at: keys.count) }
+    if keys.isNear, !reached.passedOver.vanished.isEmpty { return false }
     if isRequired, !reached.passedOver.noLongerMatching.isEmpty {
       throw .noLongerMatching(reached.passedOver.noLongerMatching.indexCount)
     }
     lines.result.succeeded += reached.succeeded
     lines.result.passedOver.formUnion(reached.passedOver, from: first)
+    return true
   }
 }
 

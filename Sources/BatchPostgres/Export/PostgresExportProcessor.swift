@@ -46,10 +46,11 @@ package struct PostgresExportProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<ExportedLines> {
     let start = ContinuousClock.now
     let keys = try RowKeys(list, positions, key: export.key)
-    let (export, policy, limit) = (export, onFailure, statementLimit)
+    let (list, export, policy, limit) = (list, export, onFailure, statementLimit)
     var lines = try await worker.persistently(within: reconnection) { session throws(BatchError) in
-      try export.lines(
-        for: keys,
+      let places = try RowPlaces(of: list, positions, key: export.key, in: export.table, session)
+      return try export.lines(
+        for: keys.near(places.pages(of: positions)),
         onFailure: policy,
         holding: ChunkBytes.chunkLimit,
         within: limit,

@@ -5,9 +5,9 @@ package import BatchIdentifiers
 /// An interruptible fetch of identifiers by one or several readers.
 ///
 /// The keys come by `COPY … TO STDOUT (FORMAT binary)` straight into the list, in one short read-only transaction.
-/// Several readers share the work if an index finds the rows of a range of integer keys: each then fetches ranges of
-/// its own on its own connection, all in one snapshot. If the server does not support this COPY, a SELECT replaces
-/// it.
+/// Several readers share the work if an index finds the rows of a range of integer keys, or if rows come as they lie in
+/// the table: each then fetches ranges of its own on its own connection, all in one snapshot. If the server does not
+/// support this COPY, a SELECT replaces it.
 package struct PostgresFetch: Sendable {
   /// How keys are read.
   package enum Method: Sendable {
@@ -20,8 +20,6 @@ package struct PostgresFetch: Sendable {
   ///
   /// A reader takes the next range when it finishes one, since rows need not be spread evenly.
   private static let rangesPerReader = 8
-  /// A smaller span of keys does not justify a second connection.
-  private static let smallestSpan = 100_000
   /// More readers would wait for one another, and take connections from others.
   private static let mostReaders = 8
 
@@ -68,7 +66,7 @@ package struct PostgresFetch: Sendable {
   }
 
   private func fetch(_ store: String) async throws(BatchError) -> PackedIdentifiers {
-    if readers.count > 1, method == .copy, let ranges = try await beginTogether() {
+    if method == .copy, let ranges = try await beginTogether() {
       return try await fetch(ranges, store)
     }
     do {
@@ -107,19 +105,21 @@ package struct PostgresFetch: Sendable {
   ///
   /// - Returns: The ranges to fetch; nil, with no transaction open, if one reader should fetch everything.
   private func beginTogether() async throws(BatchError) -> [ClosedRange<Int64>]? {
-    let query = query
+    let (query, count) = (query, readers.count)
+    guard count > 1 || query.isInTableOrder else { return nil }
     let begun = try await readers[0].perform {
-      session throws(BatchError) -> (range: ClosedRange<Int64>, snapshot: String)? in
+      session throws(BatchError) -> (ranges: [ClosedRange<Int64>], snapshot: String)? in
       try session.begin(Self.options(query))
       do throws(BatchError) {
         try query.parameters.apply(in: session)
-        guard let range = try query.rangeOfKeys(in: session), range.span >= Self.smallestSpan,
+        guard
+          let ranges = try query.ranges(for: count, perReader: Self.rangesPerReader, in: session),
           let snapshot = try session.text("SELECT pg_export_snapshot()")
         else {
           session.rollBack()
           return nil
         }
-        return (range, snapshot)
+        return (ranges, snapshot)
       } catch {
         session.rollBack()
         throw error
@@ -141,7 +141,7 @@ package struct PostgresFetch: Sendable {
       else { throw error }
       return nil
     }
-    return begun.range.split(into: readers.count * Self.rangesPerReader)
+    return begun.ranges
   }
 
   /// Begins a transaction in the snapshot that another one exported.
@@ -200,7 +200,7 @@ package struct PostgresFetch: Sendable {
     for reader in readers { await Self.rollBack(reader) }
     var lists: [(Int, PackedIdentifiers)] = []
     for answer in answers { lists += try answer.get() }
-    return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1))
+    return .joining(lists.sorted { $0.0 < $1.0 }.map(\.1), isSorted: !query.isInTableOrder)
   }
 
   private static func take(_ next: inout Int, of count: Int) -> Int? {
@@ -233,7 +233,7 @@ extension PostgresQuery {
     }
   }
 
-  /// Fetches the identifiers of rows whose integer key is in a range.
+  /// Fetches the identifiers of rows whose integer key, or whose page, is in a range.
   fileprivate func fetch(
     _ range: ClosedRange<Int64>,
     in session: PostgresSession,

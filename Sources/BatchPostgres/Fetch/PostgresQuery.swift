@@ -35,7 +35,8 @@ package struct PostgresQuery: Sendable {
 
   /// A query for the keys of the rows that satisfy a condition.
   ///
-  /// The key breaks ties of `orderBy`, and alone decides the order if that is empty.
+  /// The key breaks ties of `orderBy`. If that is empty, the key alone decides, or the rows come as they lie in the table:
+  /// see ``isInTableOrder``.
   ///
   /// - Throws: `BatchError` that names the missing column.
   package init(
@@ -88,24 +89,72 @@ package struct PostgresQuery: Sendable {
     if let range {
       let name = PostgresName.quoted(key.columns[0].name)
       // With parentheses: a minus sign binds less tightly than a cast.
-      conditions.append("\(name) BETWEEN (\(range.lowerBound)) AND (\(range.upperBound))")
+      conditions.append(
+        isInTableOrder
+          ? table.condition(ofPages: range)
+          : "\(name) BETWEEN (\(range.lowerBound)) AND (\(range.upperBound))"
+      )
     }
     if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
-    let terms = orderBy.map {
+    var terms = orderBy.map {
       PostgresName.qualified(table.name, $0.column) + ($0.isDescending ? " DESC" : "")
     }
-    sql += " ORDER BY \((terms + key.columns.map { $0.order(in: table) }).joined(separator: ", "))"
+    // A scan of a range of pages has them in their order.
+    if !isInTableOrder {
+      terms += key.columns.map { $0.order(in: table) }
+    } else if range == nil {
+      terms = [PostgresName.qualified(table.name, "ctid")]
+    }
+    if !terms.isEmpty { sql += " ORDER BY \(terms.joined(separator: ", "))" }
     if let limit { sql += " LIMIT \(limit)" }
     return sql
   }
 
-  /// Whether this selects integer keys in ascending order, of all rows that satisfy the condition.
-  var isOfIntegersInOrder: Bool { key.isInteger && orderBy.isEmpty && limit == nil }
+  /// Whether this selects all rows that satisfy the condition, and no order is asked for.
+  private var isInAnyOrder: Bool { orderBy.isEmpty && limit == nil && selection == nil }
+
+  /// Whether rows come in the order in which they lie in the table, so that those of a chunk share pages.
+  ///
+  /// Integer keys come in their own order, which is that of the table where a sequence has made them, and takes less
+  /// room in a list.
+  var isInTableOrder: Bool { isInAnyOrder && table.hasPlaces(of: key) }
+
+  /// Ranges that several readers can fetch, of keys or of pages, in order; nil if one reader should fetch everything.
+  ///
+  /// The transaction keeps the table as it is: a rewrite between the ranges would move rows from one to another.
+  func ranges(
+    for readers: Int,
+    perReader count: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [ClosedRange<Int64>]? {
+    if isInTableOrder {
+      guard var ranges = try pages(in: session)?.split(into: readers * count),
+        let last = ranges.popLast()
+      else { return nil }
+      return ranges + [last.lowerBound...PostgresTable.lastPage]
+    }
+    // A smaller span of keys does not justify a second connection.
+    guard readers > 1, isInAnyOrder, key.isInteger, let range = try rangeOfKeys(in: session),
+      range.span >= 100_000
+    else { return nil }
+    return range.split(into: readers * count)
+  }
+
+  /// The pages of the table, if a scan of a range of them finds the rows; nil otherwise, and for a small table.
+  private func pages(in session: PostgresSession) throws(BatchError) -> ClosedRange<Int64>? {
+    let count = try session.integer(
+      "SELECT pg_relation_size(\(table.oid)::oid) / current_setting('block_size')::bigint"
+    )
+    guard let count, count >= 1_000, let part = (0...(count - 1)).split(into: 16).first,
+      try plan(in: part, session)?.kind == "Tid Range Scan"
+    else { return nil }
+    return 0...(count - 1)
+  }
 
   /// The least and the greatest key, if an index finds the rows of a key range without reading others; nil otherwise,
   /// and for an empty table.
-  func rangeOfKeys(in session: PostgresSession) throws(BatchError) -> ClosedRange<Int64>? {
-    guard isOfIntegersInOrder, let index = key.index else { return nil }
+  private func rangeOfKeys(in session: PostgresSession) throws(BatchError) -> ClosedRange<Int64>? {
+    guard let index = key.index else { return nil }
     let name = PostgresName.quoted(key.columns[0].name)
     let bounds = try session.execute("SELECT min(\(name)), max(\(name)) FROM \(table.sql)")
     guard let least = bounds.integer(0, 0), let greatest = bounds.integer(0, 1), least <= greatest
@@ -113,20 +162,30 @@ package struct PostgresQuery: Sendable {
     let range = least...greatest
     // A sixteenth, about what a reader gets: for a greater part the server may prefer to scan the table.
     guard let part = range.split(into: 16).first else { return nil }
-    let text = try session.text("EXPLAIN (FORMAT JSON) \(sql(.setting, in: part))") ?? ""
-    let plan = try? JSONDecoder().decode([Explanation].self, from: Data(text.utf8)).first?.plan
+    let plan = try plan(in: part, session)
     let isByKey = plan?.index == index && plan?.indexCondition != nil
     return isByKey ? range : nil
+  }
+
+  /// The outermost step of the server's plan for a range.
+  private func plan(
+    in range: ClosedRange<Int64>,
+    _ session: PostgresSession
+  ) throws(BatchError) -> Explanation.Plan? {
+    let text = try session.text("EXPLAIN (FORMAT JSON) \(sql(.setting, in: range))") ?? ""
+    return try? JSONDecoder().decode([Explanation].self, from: Data(text.utf8)).first?.plan
   }
 
   /// The part of EXPLAIN's answer that is used.
   private struct Explanation: Decodable {
     struct Plan: Decodable {
+      let kind: String
       /// The index, if the outermost step uses one.
       let index: String?
       let indexCondition: String?
 
       enum CodingKeys: String, CodingKey {
+        case kind = "Node Type"
         case index = "Index Name"
         case indexCondition = "Index Cond"
       }

@@ -61,6 +61,7 @@ struct RowReader: Sendable {
 
   /// The query that reads the rows.
   func query(for keys: RowKeys, _ mode: Mode = .alone) throws(BatchError) -> String {
+    if let scan = scan(of: keys) { return scan }
     let (source, found, number) = try keys.reading(in: table)
     // The keys of a range are in their own order, in which an index has the rows.
     let isRange = keys.bounds(in: table) != nil
@@ -68,6 +69,27 @@ struct RowReader: Sendable {
     var selected = ["(\(number))::pg_catalog.int8"]
     if let condition { selected.append("\(condition.sql(parameters, .setting)) IS TRUE") }
     if hasVersions { selected.append(version) }
+    let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
+    return select(selected, "FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)")
+  }
+
+  /// The query that reads all rows that may be the chunk's in the pages in which these lie, each after its key.
+  ///
+  /// - Returns: The query; nil if keys must find the rows.
+  private func scan(of keys: RowKeys) -> String? {
+    guard format == .csv, let pages = keys.pages, keys.hasFields else { return nil }
+    let conditions =
+      [table.condition(ofPages: pages)]
+      + [condition].compactMap { $0.map { "(\($0.sql(parameters, .setting)))" } }
+    return select(
+      key.columns.map { PostgresName.qualified(table.name, $0.name) },
+      "FROM \(table.sql) WHERE \(conditions.joined(separator: " AND "))"
+    )
+  }
+
+  /// The query that selects some values, and the columns after them.
+  private func select(_ first: [String], _ rest: String) -> String {
+    var selected = first
     var texts = selected.indices.map { "\"_batch_\($0)\"" }
     for column in columns {
       let name = "\"_batch_\(selected.count)\""
@@ -76,9 +98,7 @@ struct RowReader: Sendable {
       texts.append(text(of: column, name))
     }
     if needsSettings { selected = selected.enumerated().map { "\($1) AS \"_batch_\($0)\"" } }
-    let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
-    let rows =
-      "SELECT \(selected.joined(separator: ", ")) FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)"
+    let rows = "SELECT \(selected.joined(separator: ", ")) \(rest)"
     return needsSettings ? ValueSettings.query(over: rows, selecting: texts) : rows
   }
 
@@ -162,6 +182,15 @@ struct RowReader: Sendable {
     // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, count) = (condition != nil, keys.count)
     var isAmbiguous = false
+    if scan(of: keys) != nil, case .encoded(let encoded) = keys.values {
+      var fields = KeyFields(encoded)
+      return try copy(keys, .alone, within: limit, in: session) { script throws(BatchError) in
+        try session.copyLines(script) { line throws(BatchError) in
+          guard let (number, start) = fields.take(line) else { return true }
+          return try body(number, true, line, start)
+        }
+      }
+    }
     try copy(keys, .alone, within: limit, in: session) { script throws(BatchError) in
       try session.copyLines(script) { line throws(BatchError) in
         var number = 0

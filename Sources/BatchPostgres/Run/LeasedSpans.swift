@@ -8,17 +8,19 @@ package final class LeasedSpans: SpanSource {
   package struct Span: Sendable {
     package let lease: SpanLease
     private let list: PackedIdentifiers
+    private let places: RowPlaces
 
-    init(_ lease: SpanLease, _ list: PackedIdentifiers) {
+    init(_ lease: SpanLease, _ list: PackedIdentifiers, _ places: RowPlaces) {
       self.lease = lease
       self.list = list
+      self.places = places
     }
 
-    /// The keys at some positions of the run.
+    /// The keys at some positions of the run, with the pages in which their rows lay when the span was leased.
     package func keys(_ positions: Range<Int>, key: PostgresKey) throws(BatchError) -> RowKeys {
       let first = lease.positions.lowerBound
-      let places = positions.lowerBound - first..<positions.upperBound - first
-      return try RowKeys(list, places, key: key)
+      let local = positions.lowerBound - first..<positions.upperBound - first
+      return try RowKeys(list, local, key: key).near(places.pages(of: local))
     }
   }
 
@@ -26,6 +28,7 @@ package final class LeasedSpans: SpanSource {
   private static let longestRest = Duration.seconds(1)
 
   private let claims: SpanClaims
+  private let (table, key): (PostgresTable, PostgresKey)
   private let connection: PostgresConnection
   /// The spans by their first positions.
   private let spans = Lock<[Int: Span]>([:])
@@ -33,9 +36,15 @@ package final class LeasedSpans: SpanSource {
   /// Whether chunks must be committed in the order of their positions.
   var inOrder: Bool { claims.inOrder }
 
-  /// Leases spans for a process on a connection of its own.
-  package init(_ claims: SpanClaims, by connection: PostgresConnection) {
+  /// Leases spans of rows of a table for a process, on a connection of its own.
+  package init(
+    _ claims: SpanClaims,
+    of table: PostgresTable,
+    key: PostgresKey,
+    by connection: PostgresConnection
+  ) {
     self.claims = claims
+    (self.table, self.key) = (table, key)
     self.connection = connection
   }
 
@@ -52,13 +61,14 @@ package final class LeasedSpans: SpanSource {
 
   package func claim(besides own: [Range<Int>]) async throws(BatchError) -> SpanClaim {
     let known = own.map(\.lowerBound)
-    let claims = claims
+    let (claims, table, key) = (claims, table, key)
     spans.withLock { spans in spans = spans.filter { known.contains($0.key) } }
     let (answer, span) = try await persistently { session throws(BatchError) in
       let answer = try claims.claim(knowing: known, in: session)
       guard case .granted(let lease, _) = answer else { return (answer, Span?.none) }
-      let list = try claims.tables.list(of: lease.positions, ofRun: claims.run, in: session)
-      return (answer, Span(lease, list.packed))
+      let list = try claims.tables.list(of: lease.positions, ofRun: claims.run, in: session).packed
+      let places = try RowPlaces(of: list, 0..<list.count, key: key, in: table, session)
+      return (answer, Span(lease, list, places))
     }
     switch answer {
     case .granted(let lease, let remaining):

@@ -53,7 +53,7 @@ package struct SharedTransformProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let transform = chunks.change
     let limit = chunks.limits.statement
-    let keys = try spans.span(of: positions).keys(positions, key: transform.key)
+    let keys = try spans.span(of: positions).keys(positions, key: transform.key).anywhere
     let compute = computing(attempt.isLast)
     let earlier = attempt.earlier?.chunk
     let chunk = try await worker.persistently(within: reconnection) {
