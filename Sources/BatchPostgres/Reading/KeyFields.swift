@@ -48,7 +48,8 @@ struct KeyFields {
   /// Appends a text as the server writes it.
   private mutating func append(_ text: UnsafeRawBufferPointer) {
     let quote = UInt8(ascii: "\"")
-    let needsQuotes = unsafe text.isEmpty
+    let needsQuotes =
+      unsafe text.isEmpty
       || text.contains { $0 == quote || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d }
     guard needsQuotes else { return unsafe fields.append(contentsOf: text) }
     fields.append(quote)

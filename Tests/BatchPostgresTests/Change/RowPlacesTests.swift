@@ -11,8 +11,10 @@ import Testing
   /// Keys, by their columns and values, of which each has other rows for neighbors than the pages have.
   private static let keys = [
     ("k text COLLATE \"C\"", "md5(g::text)"), ("k uuid", "md5(g::text)::uuid"),
-    ("a int, b int", "g / 40, g % 40"), ("a text, b bigint", "left(md5(g::text), 2), g * 7919 % 10007"),
-    ("a text, b text", "'\"' || g % 7, ', ' || md5(g::text)"), ("k numeric", "g * 7919 % 10007 / 8.0"),
+    ("a int, b int", "g / 40, g % 40"),
+    ("a text, b bigint", "left(md5(g::text), 2), g * 7919 % 10007"),
+    ("a text, b text", "'\"' || g % 7, ', ' || md5(g::text)"),
+    ("k numeric", "g * 7919 % 10007 / 8.0"),
     ("k bytea", "decode(md5(g::text), 'hex')"),
   ]
 
@@ -168,7 +170,10 @@ import Testing
     try other.run("COMMIT")
     #expect(try await waiting.value.succeeded == 3_000)
     await connection.close()
-    let check = deletes ? "count(*) = 3000 AND min(g) = 3001" : "count(*) FILTER (WHERE n % 10 = 1) = 3000 AND max(n) = 11"
+    let check =
+      deletes
+      ? "count(*) = 3000 AND min(g) = 3001"
+      : "count(*) FILTER (WHERE n % 10 = 1) = 3000 AND max(n) = 11"
     #expect(try session.text("SELECT \(check) FROM t") == "t")
   }
 

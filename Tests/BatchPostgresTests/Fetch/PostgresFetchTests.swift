@@ -81,7 +81,8 @@ import Testing
       INSERT INTO t SELECT \(value), g FROM generate_series(0, 600) AS g ORDER BY random()
       """
     )
-    let query = try query("t")
+    // A limit brings the rows in the order of the key.
+    let query = try query("t", limit: 1_000)
     let list = try await fetch(query)
     #expect(list.count == 601)
     #expect(try keys(list) == keys(try await fetch(query, method: .select)))
@@ -125,7 +126,7 @@ import Testing
       """
     )
     #expect(
-      try await keys(fetch(query("t"))) == [
+      try await keys(fetch(query("t", limit: 10))) == [
         "=sad,-5,=B", "=sad,-5,=b", "=ok,0,=%C3%BC", "=happy,1,=a",
       ]
     )
@@ -138,7 +139,7 @@ import Testing
       INSERT INTO t VALUES ('b'), ('A'), ('a'), ('B'), ('é'), ('e'), ('Z'), ('')
       """
     )
-    let list = try await fetch(query("t"))
+    let list = try await fetch(query("t", limit: 10))
     #expect(try keys(list) == ["=", "=A", "=B", "=Z", "=a", "=b", "=e", "=%C3%A9"])
     #expect(list.isSorted)
   }
@@ -363,7 +364,6 @@ import Testing
     let before = peakResidentBytes()
     let list = try await fetch(query("t"))
     #expect(list.count == 300_000)
-    #expect(list.isSorted)
     #expect(peakResidentBytes() - before < 64 << 20)
   }
 }
