@@ -53,7 +53,8 @@ struct KeyFields {
       || text.contains { $0 == quote || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d }
     guard needsQuotes else { return unsafe fields.append(contentsOf: text) }
     fields.append(quote)
-    for byte in unsafe text {
+    for index in text.indices {
+      let byte = unsafe text[index]
       if byte == quote { fields.append(quote) }
       fields.append(byte)
     }

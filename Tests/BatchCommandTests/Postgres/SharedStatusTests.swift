@@ -49,7 +49,7 @@ import Testing
     let program = try job.start()
     try job.untilDone(1_000)
     program.send(SIGKILL)
-    _ = try program.wait()
+    _ = program.wait()
     try job.wait(
       until: "(SELECT bool_and(seen_at < clock_timestamp() - interval '2 s') FROM _batch_host)"
     )
