@@ -45,7 +45,7 @@ package struct RunDriver<Record: RunRecord> {
       entry = try await enter(request, answer)
     } catch {
       await record.close()
-      throw terms.phrase(error)
+      throw terms.phrase(record.explained(error))
     }
     switch entry {
     case .part(let part):

@@ -39,6 +39,9 @@ package protocol RunRecord {
   /// The result of work that was done before.
   func result(of run: FoundRun<Run>) async throws(BatchError) -> RunSummary
 
+  /// An error of entering a run, as its user understands it.
+  func explained(_ error: BatchError) -> BatchError
+
   /// Whether another try to enter may succeed after an error.
   func isTransient(_ error: BatchError) -> Bool
 
@@ -50,5 +53,7 @@ package protocol RunRecord {
 }
 
 extension RunRecord {
+  package func explained(_ error: BatchError) -> BatchError { error }
+
   package func isTransient(_ error: BatchError) -> Bool { error.isTransient }
 }

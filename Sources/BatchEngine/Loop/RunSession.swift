@@ -15,7 +15,7 @@ package final class RunSession {
   /// The number of identifiers for this process to do, and of those done.
   private let toDo: Int
   private var doneHere = 0
-  package private(set) var progress: RunProgress
+  package internal(set) var progress: RunProgress
   /// The done positions.
   package private(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
@@ -27,11 +27,11 @@ package final class RunSession {
   private var throttledBefore: Double
   /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
-  private var failure: BatchError?
+  var failure: BatchError?
   /// What holds the run, and since when it has been held, for any reason.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
   /// The passed-over identifiers that no record lists yet, if the file is the ledger.
-  private var passedOver = PassedOverRecord()
+  var passedOver = PassedOverRecord()
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
   /// Makes a session that begins after a selection, resumes after the done positions, or retries failed
@@ -116,43 +116,6 @@ package final class RunSession {
     guard toldAt.duration(to: host.now()) >= interval else { return false }
     toldAt = host.now()
     return true
-  }
-
-  /// Appends the state of the run to the checkpoint.
-  package func record(
-    _ state: RunState,
-    failure: BatchError? = nil,
-    comparesFailures: Bool = false
-  ) async throws(BatchError) {
-    self.failure = failure
-    let failed = try await ledger.makeDurable(
-      &progress,
-      seen: done,
-      knowing: comparesFailures ? nil : checkpoint.failedAttempts.count
-    )
-    if !passedOver.pieces.isEmpty {
-      progress.passedOver = passedOver
-      passedOver = PassedOverRecord()
-    }
-    if let failed { try checkpoint.record(failed) }
-    try write(state)
-  }
-
-  /// Copies the passed-over identifiers from the store, so that the file of a finished run has all
-  /// of them; the next record has the last ones.
-  private func copyPassedOver() async throws(BatchError) {
-    guard checkpoint.metadata.ledger == .store, done.outcomes.passedOver > 0 else { return }
-    var record = PassedOverRecord(replaces: true)
-    var last: Int?
-    while let pieces = try await ledger.passedOver(after: last) {
-      for piece in pieces { record.append(piece) }
-      last = pieces.last?.first
-      progress.passedOver = record
-      if record.pieces.count > PassedOverRecord.byteLimit {
-        try write(.running)
-        record = PassedOverRecord()
-      }
-    }
   }
 
   /// Records that the run continues, even if the file says that it is finished: from now on, the
@@ -242,19 +205,6 @@ package final class RunSession {
     }
   }
 
-  /// Puts the result in place and records that the run is finished but not acknowledged.
-  package func complete() async throws(BatchError) {
-    // The length of a complete output is recorded before it gets its name, so if the process is
-    // killed in between, the next one only has to rename it. All failures are compared, since a
-    // restored database may have the same number of different ones.
-    try await record(.running, comparesFailures: true)
-    try await copyPassedOver()
-    try await ledger.finish(&progress)
-    progress.isAcknowledged = false
-    progress.endedAt = Date.now.formatted(.iso8601)
-    try write(done.outcomes.failed > 0 ? .completedWithFailures : .completed)
-  }
-
   /// Notes that the run failed outside its chunks.
   package func fail(_ error: BatchError) {
     failure = failure ?? error
@@ -264,7 +214,7 @@ package final class RunSession {
     progress.state = .failed
   }
 
-  private func write(_ state: RunState) throws(BatchError) {
+  func write(_ state: RunState) throws(BatchError) {
     if !state.isGoingOn {
       endHold()
       progress.waiting = nil

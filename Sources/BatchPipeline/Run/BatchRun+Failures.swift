@@ -23,6 +23,6 @@ extension BatchRun {
   ) async throws(BatchError) -> RunSummary {
     var request = options.request
     request.retriesFailures = true
-    return try await perform(request, onEvent, answer)
+    return try await execute(request, onEvent, answer)
   }
 }

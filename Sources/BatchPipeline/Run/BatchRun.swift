@@ -143,11 +143,11 @@ public final class BatchRun: Sendable {
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
   ) async throws(BatchError) -> RunSummary {
-    try await perform(options.request, onEvent, answer)
+    try await execute(options.request, onEvent, answer)
   }
 
   /// Carries out a request, and tells events to everybody who listens.
-  func perform(
+  func execute(
     _ request: RunRequest,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
     _ answer: Answer
@@ -159,7 +159,8 @@ public final class BatchRun: Sendable {
     }
     return try await stopSwitch.known { () async throws(BatchError) in
       do throws(BatchError) {
-        return try await work.drive(request, of: self, onEvent, answer)
+        let record = try work.record(of: self, onEvent)
+        return try await drive(record, request, onEvent, answer)
       } catch {
         await cause.tellRefusal(error, onEvent)
         throw error
@@ -168,7 +169,7 @@ public final class BatchRun: Sendable {
   }
 
   /// Has the driver carry out a request, by a record of the runs.
-  func drive(
+  private func drive(
     _ record: some RunRecord,
     _ request: RunRequest,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,

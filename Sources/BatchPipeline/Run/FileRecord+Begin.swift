@@ -109,15 +109,15 @@ extension FileRecord {
     description.oldestEnd = cause.policy.checkpoint.oldestEnd
     description.settledRuns = findings.settledRuns
     description.setsOthersAside = options.fresh
-    try await lane.begin(
-      description,
-      keeping: cause.policy.checkpoint.list == .store
-        ? (selection.list, try Checkpoint.encode(metadata)) : nil
-    )
-    entry.isEntered = true
-    // The checkpoint must not survive a power failure that the store's identity does not.
-    _ = try await Backoff(cause.policy.retry).repeating { () throws(BatchError) in
-      try await lane.makeDurable()
+    try await RunSession.enterStore(Backoff(cause.policy.retry)) { () throws(BatchError) in
+      try await lane.begin(
+        description,
+        keeping: cause.policy.checkpoint.list == .store
+          ? (selection.list, try Checkpoint.encode(metadata)) : nil
+      )
+      entry.isEntered = true
+    } then: { () throws(BatchError) in
+      _ = try await lane.makeDurable()
     }
   }
 
@@ -133,10 +133,10 @@ extension FileRecord {
       keep(finished)
     }
     guard cause.keepsRecord else { return Checkpoint(unkept: list, metadata: metadata) }
-    return try Checkpoint(
-      creating: cause.checkpointPath,
-      list: list,
-      metadata: metadata,
+    return try RunSession.createCheckpoint(
+      at: cause.checkpointPath,
+      list,
+      metadata,
       permissions: cause.files.permissions
     )
   }

@@ -12,20 +12,6 @@ struct JobWork: RunWork {
 
   var cause: any RunCause { job }
 
-  #if PostgreSQL
-  func drive(
-    _ request: RunRequest,
-    of run: BatchRun,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
-    _ answer: BatchRun.Answer
-  ) async throws(BatchError) -> RunSummary {
-    if let server = job.sharedServer {
-      return try await driveByTables(on: server, request, of: run, onEvent, answer)
-    }
-    return try await driveByFile(request, of: run, onEvent, answer)
-  }
-  #endif
-
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
     async throws(BatchError)
     -> any RunPlan

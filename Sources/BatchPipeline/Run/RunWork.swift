@@ -9,13 +9,13 @@ protocol RunWork: Sendable {
   /// Why there is a run.
   var cause: any RunCause { get }
 
-  /// Has a driver carry out a request, where the runs of the work are recorded.
-  func drive(
-    _ request: RunRequest,
+  /// Where the runs of the work are recorded.
+  ///
+  /// - Throws: `BatchError` if the work or the options of the run are not valid, or another process has the record.
+  func record(
     of run: BatchRun,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
-    _ answer: BatchRun.Answer
-  ) async throws(BatchError) -> RunSummary
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> any RunRecord
 
   /// Resolves the work against its store, which may be open, for one of its runs; a request to stop may interrupt that.
   ///
@@ -39,29 +39,24 @@ protocol RunWork: Sendable {
 }
 
 extension RunWork {
-  func drive(
-    _ request: RunRequest,
+  func record(
     of run: BatchRun,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
-    _ answer: BatchRun.Answer
-  ) async throws(BatchError) -> RunSummary {
-    try await driveByFile(request, of: run, onEvent, answer)
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> any RunRecord {
+    try fileRecord(of: run, onEvent)
   }
 
-  /// Has a driver carry out a request whose run is recorded in a file.
-  func driveByFile(
-    _ request: RunRequest,
+  /// The record in a file of one process.
+  func fileRecord(
     of run: BatchRun,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
-    _ answer: BatchRun.Answer
-  ) async throws(BatchError) -> RunSummary {
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> FileRecord {
     // Before the lock beside it is.
     try cause.refuseMissingFolderOfCheckpoint()
     try cause.validate()
     try cause.requireSupport()
     try run.options.check()
-    let record = try FileRecord(of: run, onEvent: onEvent)
-    return try await run.drive(record, request, onEvent, answer)
+    return try FileRecord(of: run, onEvent: onEvent)
   }
 }
 

@@ -69,6 +69,8 @@ final class TableRecord: RunRecord {
     return tables
   }
 
+  func explained(_ error: BatchError) -> BatchError { error.afterStop(at: address.description) }
+
   /// Only a lock goes away by itself: a lost connection was waited for already.
   func isTransient(_ error: BatchError) -> Bool { error.code == .busy }
 
@@ -233,26 +235,6 @@ final class TableRecord: RunRecord {
       )
     }
     return RunSummary(standing)
-  }
-}
-
-extension JobWork {
-  /// Has a driver carry out a request whose run is recorded in tables of a server.
-  func driveByTables(
-    on server: Job.DatabaseOptions.Server,
-    _ request: RunRequest,
-    of run: BatchRun,
-    _ onEvent: @escaping @Sendable (RunEvent) -> Void,
-    _ answer: BatchRun.Answer
-  ) async throws(BatchError) -> RunSummary {
-    try job.validate()
-    try options.check()
-    let record = try TableRecord(of: run, by: self, on: server, onEvent: onEvent)
-    do throws(BatchError) {
-      return try await run.drive(record, request, onEvent, answer)
-    } catch {
-      throw job.words(of: error.afterStop(at: record.address.description))
-    }
   }
 }
 
