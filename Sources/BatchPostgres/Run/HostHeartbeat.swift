@@ -26,7 +26,7 @@ package struct HostHeartbeat: Sendable {
     /// The operator's request, in the requester's form.
     package let control: String?
 
-    /// What a process obeys: a run may end during a pause, by a process that had not heard of it yet, and nobody can
+    /// What a process obeys: a run may end during a pause, by a process that does not know of it yet, and nobody can
     /// resume it then.
     package var request: String? { state == .running ? control : nil }
   }
