@@ -14,7 +14,7 @@ package struct ContextProcessor: ChunkProcessor {
   private let store: Store
   package let onFailure: FailurePolicy
   /// The run whose changes are kept for undo; nil to keep none.
-  private let recordedRun: String?
+  let recordedRun: String?
   private let times: HandlerTimes<ChunkContext>
 
   package init(
@@ -49,7 +49,7 @@ package struct ContextProcessor: ChunkProcessor {
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
   /// Some positions of a chunk, and the closure's result.
-  fileprivate enum Part: Sendable {
+  enum Part: Sendable {
     case done(ChunkContext)
     case failed(Int, BatchError)
   }
@@ -166,13 +166,7 @@ package struct ContextProcessor: ChunkProcessor {
       guard let lane else { throw work.isReadOnly }
       let refused = Lock<[Int: BatchError]>([:])
       do throws(BatchError) {
-        return try await lane.commitContexts(
-          parts.map(\.written),
-          at: positions,
-          onFailure: onFailure,
-          recordingFor: recordedRun,
-          noting: refused
-        )
+        return try await save(parts, at: positions, by: lane, noting: refused)
       } catch {
         guard error.code == .rowsChanged else { throw error }
       }
@@ -232,14 +226,6 @@ extension ContextProcessor.Part {
       var outcomes = Outcomes()
       outcomes.failed = 1
       return outcomes
-    }
-  }
-
-  /// The part in the lane's form.
-  var written: WriterLane.SavedPart {
-    switch self {
-    case .done(let context): .context(context)
-    case .failed(let position, let error): .failed(position, error)
     }
   }
 }

@@ -59,7 +59,7 @@ package struct ChangeProcessor: ChunkProcessor {
       // Noted before the first read, so that all later commits by others are noticed.
       try change.readAhead(
         keys,
-        lookCount: lane.lookCount,
+        lookCount: lane.watch.lookCount,
         isScattered: isScattered,
         in: connection
       )
@@ -75,50 +75,19 @@ package struct ChangeProcessor: ChunkProcessor {
     _ prepared: Prepared,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await lane.commitChange(
-      change,
-      to: prepared.keys,
-      readAhead: prepared.ahead,
-      at: positions,
-      onFailure: onFailure
-    )
+    try await lane.commit(positions, onFailure: onFailure) {
+      [change] (lane: isolated WriterLane, onFailure) throws(BatchError) in
+      try change.write(
+        to: prepared.keys,
+        readAhead: prepared.ahead,
+        onFailure: onFailure,
+        by: lane
+      )
+    }
   }
 }
 
 extension StoreConnection: ChunkWorker {}
-
-extension WriterLane: ChunkWriter {
-  package nonisolated func interrupt() { interrupter.interrupt() }
-
-  package nonisolated var logRemedy: String {
-    leavesLogToLitestream
-      ? "Litestream holds a read lock on it and restarts it once it has copied it; see that it runs"
-      : "another connection reads from it, so it cannot be emptied: look for a long"
-        + " SELECT, an open transaction or a backup, as with fuser -v \(path)"
-  }
-
-}
-
-extension WriterLane: RunLedger {
-  /// Syncs everything committed to the disk, if the run is entered in the store or has written to it.
-  package func makeDurable(
-    _ progress: inout RunProgress,
-    seen done: DoneRanges,
-    knowing failedCount: Int?
-  ) async throws(BatchError) -> [FailedIdentifier]? {
-    progress.done = done
-    guard run != nil || hasWritten else { return [] }
-    let durable = try await makeDurable(failedCount: failedCount)
-    if run != nil { progress.done = durable.done }
-    progress.peakWALBytes = max(progress.peakWALBytes, try peakLogBytes())
-    return durable.failed
-  }
-
-  /// Records that all of the run is done.
-  package func finish(_ progress: inout RunProgress) throws(BatchError) {
-    try finish(after: progress.elapsedSeconds)
-  }
-}
 
 extension Store {
   /// Makes a worker of a run.

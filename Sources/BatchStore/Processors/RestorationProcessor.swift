@@ -40,6 +40,9 @@ package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
     _ rows: Undo.Rows,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit {
-    try await lane.commitUndo(undo, rows, at: positions, onFailure: onFailure)
+    try await lane.commit(positions, onFailure: onFailure) {
+      [undo] (lane: isolated WriterLane, onFailure) throws(BatchError) in
+      try undo.write(rows, onFailure: onFailure, in: lane.connection)
+    }
   }
 }

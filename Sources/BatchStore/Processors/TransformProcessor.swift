@@ -89,13 +89,11 @@ package struct TransformProcessor: ChunkProcessor {
     // lane computes the few that are left.
     while true {
       do throws(BatchError) {
-        return try await lane.commitTransform(
-          transform,
-          chunk,
-          at: positions,
-          onFailure: onFailure,
-          recomputing: refreshes == Self.refreshLimit
-        )
+        return try await lane.commit(positions, onFailure: onFailure) {
+          [transform, chunk, recomputes = refreshes == Self.refreshLimit]
+          (lane: isolated WriterLane, onFailure) throws(BatchError) in
+          try transform.write(chunk, onFailure: onFailure, recomputing: recomputes, by: lane)
+        }
       } catch {
         guard error.code == .rowsChanged, refreshes < Self.refreshLimit else { throw error }
       }
@@ -133,7 +131,7 @@ package struct TransformProcessor: ChunkProcessor {
       try await context.perform { connection throws(BatchError) in
         begin()
         // Noted before the first read, so that all later commits by others are noticed.
-        return try body(connection, lane.lookCount)
+        return try body(connection, lane.watch.lookCount)
       }
     }
   }

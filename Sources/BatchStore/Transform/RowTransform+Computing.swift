@@ -8,7 +8,7 @@ extension RowTransform {
   ///   - keys: The keys of the chunk.
   ///   - first: The position of the first key in the list.
   ///   - run: The run that changes them.
-  ///   - lookCount: The lane's earlier ``WriterLane/lookCount``.
+  ///   - lookCount: The earlier ``ForeignCommitWatch/lookCount`` of the lane.
   ///   - policy: What happens to the chunk if an identifier fails.
   ///   - isLastTry: Whether rows that cannot be done now fail.
   ///   - byteLimit: How many bytes of read, and of computed values to hold; the row that reaches

@@ -1,26 +1,30 @@
-import BatchEngine
-import BatchIdentifiers
+package import BatchEngine
+package import BatchIdentifiers
 
 extension RowTransform {
-  /// Sets the computed values, inside the caller's transaction.
+  /// Sets the computed values, inside a transaction of the lane.
+  ///
+  /// If another connection has committed since the rows were read, they are read again under the
+  /// write lock, so that no other change is lost.
   ///
   /// - Parameters:
   ///   - chunk: The computed chunk.
   ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - isCurrent: Whether no other connection has committed since the rows were read.
-  ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock.
-  ///   - connection: The lane's connection.
+  ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock; else
+  ///     refresh the chunk and write it again.
+  ///   - lane: The lane.
   /// - Returns: The outcomes of the chunk's identifiers, and those that failed, ascending.
   /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows must be
   ///   recomputed; the error of the row that exceeds the allowed failures; or one that concerns
   ///   more than a row.
-  func write(
+  package func write(
     _ chunk: TransformedChunk,
     onFailure policy: FailurePolicy,
-    isCurrent: Bool,
-    recomputes: Bool,
-    in connection: Connection
+    recomputing recomputes: Bool = true,
+    by lane: isolated WriterLane
   ) throws(BatchError) -> ChunkResult {
+    let connection = lane.connection
+    let isCurrent = try !lane.watch.hasSeenCommit(since: chunk.lookCount, in: connection)
     if reach == .nothing, isCurrent {
       return try set(chunk, by: chunk.keys, onFailure: policy, in: connection)
     }

@@ -49,7 +49,7 @@ package struct ReadAhead: Sendable {
   let keys: ChunkKeys
   /// The rows, packed, if they are to be recorded.
   let rows: RowsBefore?
-  /// The lane's ``WriterLane/lookCount`` before the first read.
+  /// The lane's ``ForeignCommitWatch/lookCount`` before the first read.
   let lookCount: Int
 
   init(_ keys: ChunkKeys, _ rows: RowsBefore?, lookCount: Int) {

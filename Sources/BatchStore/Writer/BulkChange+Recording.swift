@@ -75,7 +75,7 @@ extension BulkChange {
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.
-  ///   - lookCount: The lane's earlier ``WriterLane/lookCount``.
+  ///   - lookCount: The earlier ``ForeignCommitWatch/lookCount`` of the lane.
   ///   - isScattered: Whether each row changes pages of its own.
   ///   - connection: The worker's connection.
   /// - Returns: Without rows if they are too large to hold at once.

@@ -1,7 +1,33 @@
-import BatchEngine
-import BatchIdentifiers
+package import BatchEngine
+package import BatchIdentifiers
 
 extension BulkChange {
+  /// Changes the rows of one chunk, inside a transaction of the lane.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - ahead: What a worker has read, used if no other connection has committed since.
+  ///   - policy: What happens to the chunk if an identifier fails.
+  ///   - lane: The lane.
+  /// - Returns: The identifiers' outcomes, and those that failed, ascending.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
+  package func write(
+    to keys: ChunkKeys,
+    readAhead ahead: ReadAhead? = nil,
+    onFailure policy: FailurePolicy,
+    by lane: isolated WriterLane
+  ) throws(BatchError) -> ChunkResult {
+    let connection = lane.connection
+    guard let ahead,
+      try !lane.watch.hasSeenCommit(since: ahead.lookCount, in: connection)
+    else {
+      let keys = try located(keys, in: connection)
+      return try write(to: keys, before: nil, onFailure: policy, in: connection)
+    }
+    return try write(to: ahead.keys, before: ahead.rows, onFailure: policy, in: connection)
+  }
+
   /// The keys with their rows' places, unless rows change one by one, inside the caller's
   /// transaction.
   func located(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> ChunkKeys {

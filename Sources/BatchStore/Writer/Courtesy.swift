@@ -1,4 +1,7 @@
-/// How long a lane leaves the write lock free after a chunk, for other writers.
+import BatchIdentifiers
+import BatchPlatform
+
+/// Leaves the write lock free for a while after a chunk, for other writers.
 ///
 /// SQLite's lock has no queue. Waiters retry after 1, 2, 5, 10, 15, 20, 25 and then more
 /// milliseconds (`sqliteDefaultBusyCallback`), so a lane that retakes the lock at once nearly
@@ -13,19 +16,13 @@ struct Courtesy {
 
   /// How long others should wait at most; nil for no gaps.
   private let target: Duration?
+  /// The look that the last gap knew.
+  private var look = 0
   private var othersWriteUntil: ContinuousClock.Instant?
 
   /// Makes the gaps of a lane whose chunks should take a target's time.
   init(target: Duration?) {
     self.target = target
-  }
-
-  /// Whether there may be gaps.
-  var isWanted: Bool { target != nil }
-
-  /// Notes a commit of another connection.
-  mutating func noteForeignCommit(at now: ContinuousClock.Instant) {
-    othersWriteUntil = now + Self.memory
   }
 
   /// Whether others have recently been seen to write.
@@ -37,5 +34,40 @@ struct Courtesy {
   func gap(after duration: Duration, at now: ContinuousClock.Instant) -> Duration {
     guard let target, othersWrite(at: now) else { return .zero }
     return min(duration, target) * 0.75
+  }
+
+  /// Notes a commit of another connection.
+  mutating func noteForeignCommit(at now: ContinuousClock.Instant) {
+    othersWriteUntil = now + Self.memory
+  }
+
+  /// Waits on the lane's own thread, outside a transaction, if others want the lock.
+  mutating func makeWay(
+    after duration: Duration,
+    to watch: ForeignCommitWatch,
+    in connection: Connection
+  ) {
+    guard target != nil else { return }
+    let clock = ContinuousClock()
+    seeCommit(watch, connection, clock.now)
+    let end = clock.now + gap(after: duration, at: clock.now)
+    while clock.now < end {
+      usleep(1000)
+      if seeCommit(watch, connection, clock.now) { return }
+    }
+  }
+
+  /// - Returns: Whether another connection has committed since the last look.
+  @discardableResult
+  private mutating func seeCommit(
+    _ watch: ForeignCommitWatch,
+    _ connection: Connection,
+    _ now: ContinuousClock.Instant
+  ) -> Bool {
+    // The chunk is committed: an error here belongs to what comes next.
+    guard let isSeen = try? watch.hasSeenCommit(since: look, in: connection) else { return false }
+    look = watch.lookCount
+    if isSeen { noteForeignCommit(at: now) }
+    return isSeen
   }
 }

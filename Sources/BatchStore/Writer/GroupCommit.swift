@@ -8,10 +8,9 @@ struct WaitingChunk {
   let onFailure: FailurePolicy
   /// Whether it needs its own transaction.
   let isAlone: Bool
-  /// Writes it inside a transaction, with a failure policy.
-  let write: (_ onFailure: FailurePolicy) throws(BatchError) -> ChunkResult
+  let write: WriterLane.ChunkWrite
   /// Called once its transaction is committed.
-  let whenCommitted: () -> Void
+  let whenCommitted: @Sendable () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>
 }
 

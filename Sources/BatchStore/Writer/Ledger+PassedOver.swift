@@ -98,16 +98,6 @@ extension PassedOver {
   }
 }
 
-extension WriterLane {
-  /// The passed-over identifiers of the run after a position; nil if none are left.
-  package func passedOver(
-    after last: Int?
-  ) throws(BatchError) -> [PassedOverRecord.Piece]? {
-    guard let run else { return nil }
-    return try Ledger.passedOver(ofRun: run, after: last, in: connection)
-  }
-}
-
 extension Store {
   /// The outcome of each identifier of a run, at one moment; nil if the store does not know the
   /// run.

@@ -1,53 +1,24 @@
 package import BatchEngine
 package import BatchIdentifiers
-import BatchPlatform
-import Synchronization
-
-/// The settings of a lane.
-package struct WriterConfiguration: Sendable {
-  /// When a commit waits for the disk.
-  package var synchronous = Synchronous.normal
-  /// Whether to switch the database to write-ahead logging.
-  package var usesWriteAheadLog = true
-  /// Whether foreign keys are enforced, which is not SQLite's default.
-  package var enforcesForeignKeys = false
-  /// Whether triggers run.
-  package var runsTriggers = true
-  /// How long other writers may wait for a chunk; nil to ignore them.
-  package var courtesyTarget: Duration?
-  /// The size of the write-ahead log in bytes above which it is checkpointed.
-  package var checkpointBytes = 8 << 20
-
-  /// Makes the default settings.
-  package init() {}
-
-  /// Makes checkpoints happen well before the log is long enough to hold a run.
-  package mutating func limitCheckpoints(to maximumWAL: Int64) {
-    checkpointBytes = min(checkpointBytes, Int(clamping: maximumWAL / 2))
-  }
-}
 
 /// The only writer to a store: SQLite has one writer, so a run has one too.
 ///
-/// Each chunk is a transaction with the change and its row in the ledger: methods called `commit`
-/// end one, those called `write` run inside it.
+/// Chunks wait in a queue; the lane writes one or more of them in a transaction, each with its row
+/// in the ledger. What it does beside that, its parts do.
 package actor WriterLane {
+  /// Writes a chunk inside a transaction of the lane, with a failure policy.
+  package typealias ChunkWrite =
+    @Sendable (_ lane: isolated WriterLane, _ onFailure: FailurePolicy) throws(BatchError) ->
+    ChunkResult
+
   private let executor: ThreadExecutor
   package let connection: Connection
-  let configuration: WriterConfiguration
-  private let pageSize: Int
-  /// The checkpoints of the log.
-  var checkpoints: LogCheckpoints
-  private(set) var courtesy: Courtesy
-  /// SQLite's database version when the lane last left a gap.
-  private var courtesyVersion: Int64
-  /// Whether statement journals are in memory; SQLite would create and remove a file for each
-  /// chunk.
-  private var keepsJournalsInMemory = false
-  private var ledger: Ledger?
-  /// SQLite's database version when the ledger was last verified.
-  private var ledgerVersion: Int64 = 0
-  private let owner = RunOwner()
+  private let courtesyTarget: Duration?
+  /// The run that the lane works on.
+  var owned: OwnedRun
+  /// Keeps the log short.
+  let log: LogCheckpointer
+  private var courtesy: Courtesy
   /// What the schema must be like; nil for anything.
   var expected: ExpectedSchema?
   /// Records the changes of chunks for undo, if the run wants that.
@@ -58,24 +29,18 @@ package actor WriterLane {
   private var isCommitting = false
   /// Whether it has committed a chunk.
   private(set) var hasWritten = false
-  /// SQLite's database version at the last look.
-  private var lookVersion: Int64
-  /// The look that last found a commit of another connection.
-  private var lastForeignCommit = 0
-  private nonisolated let looks = Atomic(0)
-  nonisolated let hasScattered = Atomic(false)
+  /// Notices commits of other connections.
+  package nonisolated let watch: ForeignCommitWatch
+  private nonisolated let pages: WrittenPages
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
 
   /// Whether Litestream replicates the database and decides when the log restarts.
-  ///
-  /// It copies the log, and holds a read lock that prevents an earlier restart
-  /// (<https://litestream.io/how-it-works/>).
   package nonisolated let leavesLogToLitestream: Bool
 
-  nonisolated let path: String
+  package nonisolated let path: String
 
   /// The lane's waits for other connections' locks.
   package nonisolated let lockWait: LockWait
@@ -112,195 +77,32 @@ package actor WriterLane {
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }
-    pageSize = Int(page)
-    checkpoints = LogCheckpoints(
-      past: max(1, configuration.checkpointBytes / Int(page)),
-      passes: StoreConnection(label: "batch.checkpointer", path: path, options: options)
+    pages = WrittenPages(ofBytes: Int(page))
+    log = try LogCheckpointer(
+      connection,
+      passes: StoreConnection(label: "batch.checkpointer", path: path, options: options),
+      configuration: configuration,
+      pageSize: Int(page)
     )
-    courtesy = Courtesy(target: configuration.courtesyTarget)
+    leavesLogToLitestream = log.leavesLogToLitestream
+    // From here on, so that commits before the first chunk count as others' writes.
+    watch = try ForeignCommitWatch(connection)
+    owned = OwnedRun(watching: watch)
+    courtesyTarget = configuration.courtesyTarget
+    courtesy = Courtesy(target: courtesyTarget)
     interrupter = connection.interrupter
     lockWait = connection.lockWait
-    leavesLogToLitestream = try connection.isReplicatedByLitestream()
-    // So that commits before the first chunk count as others' writes.
-    lookVersion = try connection.dataVersion()
-    courtesyVersion = lookVersion
-    self.configuration = configuration
     self.connection = connection
     recorder = ChangeRecorder(connection)
     self.path = path
   }
 
-  // MARK: The store's own tables
-
-  /// Gives the store the UUID of `proposal` if it has none, and creates the ledger's tables.
-  package func prepareStore(
-    _ proposal: StoreIdentity = .made()
-  ) throws(BatchError) -> StoreIdentity {
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try Ledger.createTables(in: connection)
-      return try StoreIdentity.establish(proposal, in: connection)
-    }
-  }
-
-  /// Enters a new run in the ledger, which then belongs to this lane.
-  ///
-  /// - Parameters:
-  ///   - run: The run.
-  ///   - list: Its identifiers, with the metadata of its checkpoint, if the store is to keep them
-  ///     too.
-  /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun` if another run of the job
-  ///   prevents it, or errors of SQLite; then nothing is entered.
-  package func begin(
-    _ run: RunDescription,
-    keeping list: (list: PackedIdentifiers, metadata: [UInt8])? = nil
-  ) throws(BatchError) {
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try StoredRun.enter(run, by: owner, in: connection)
-      if let list {
-        try StoredList.enter(
-          list.list,
-          metadata: list.metadata,
-          ofRun: run.identifier,
-          in: connection
-        )
-      }
-      ledger = Ledger(of: run.identifier)
-      ledgerVersion = try connection.dataVersion()
-    }
-  }
-
-  /// Removes a job's finished runs, and some others, from the ledger.
-  ///
-  /// - Parameters:
-  ///   - job: The job's name.
-  ///   - runs: Runs to remove even if unfinished.
-  ///   - kept: A run to keep in any case.
-  ///   - oldestEnd: The earliest end of runs whose IDs are remembered; nil for all.
-  /// - Returns: The number of removed runs.
-  /// - Throws: Errors of SQLite.
-  package func removeRuns(
-    ofJob job: String,
-    and runs: [String],
-    but kept: String?,
-    before oldestEnd: String? = nil
-  ) throws(BatchError) -> Int {
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try Ledger.remove(ofJob: job, and: runs, but: kept, before: oldestEnd, in: connection)
-    }
-  }
-
-  /// Adopts the ledger of a run, which then belongs to this lane.
-  ///
-  /// - Returns: The done ranges, or nil if the store does not know the run.
-  /// - Throws: `BatchError` of code `alreadyRunning` if another lane works on it.
-  @discardableResult
-  package func resume(_ run: String) throws(BatchError) -> DoneRanges? {
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      ledger = try Ledger(of: run, in: connection)
-      guard ledger != nil else { return }
-      try StoredRun.createTable(in: connection)
-      try StoredRun.claim(run, by: owner, in: connection)
-      ledgerVersion = try connection.dataVersion()
-    }
-    return ledger?.done
-  }
-
-  /// Records that all of the run is done.
-  package func finish(after elapsedSeconds: Double) throws(BatchError) {
-    guard let ledger else { return }
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try verifyLedger()
-      try StoredRun.finish(ledger.run, after: elapsedSeconds, in: connection)
-    }
-  }
-
-  /// Records that the caller knows that all of the run is done.
-  package func acknowledge(_ run: String) throws(BatchError) {
-    // A store without a ledger gets no tables.
-    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
-    guard try connection.value(table) != nil else { return }
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try Ledger.createTables(in: connection)
-      try StoredRun.acknowledge(run, in: connection)
-      try StoredList.remove(ofRun: run, in: connection)
-    }
-  }
-
-  /// Releases the run near its end: a process that continues no longer works on it.
-  package func release() throws(BatchError) {
-    guard let ledger, connection.hasFile else { return }
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try StoredRun.release(ledger.run, by: owner, in: connection)
-    }
-    self.ledger = nil
-  }
-
   /// This lane's run.
-  var run: String? { ledger?.run }
+  var run: String? { owned.ledger?.run }
 
-  /// Verifies, in a transaction, that the run still belongs to this lane and its ledger is
-  /// unchanged.
-  ///
-  /// This reveals another process on the same run or a restored backup. If no other connection has
-  /// committed, there is nothing to check.
-  private func verifyLedger() throws(BatchError) {
-    try connection.refuseIfMoved()
-    guard let ledger else { return }
-    let version = try connection.dataVersion()
-    guard version != ledgerVersion else { return }
-    let stored = try Ledger(of: ledger.run, in: connection)
-    if let stored, try !StoredRun.isOwned(ledger.run, by: owner, in: connection),
-      stored.done.count >= ledger.done.count
-    {
-      throw BatchError(
-        .alreadyRunning,
-        "another process has taken over run \(ledger.run)",
-        at: connection.path,
-        remedy: "let it continue; this process has lost nothing and done nothing twice"
-      )
-    }
-    guard stored?.done == ledger.done else {
-      throw BatchError(
-        .storeChanged,
-        "the database is no longer as run \(ledger.run) left it: a backup was restored, or its tables"
-          + " were changed",
-        at: connection.path,
-        advice: stored == nil
-          ? "it no longer knows the run: restore the right one, or \(.beginAnew)"
-          : "run again to resume from what the database has"
-      )
-    }
-    ledgerVersion = version
-  }
-
-  /// Verifies that the run is as this lane left it, after others had time to change the store.
-  ///
-  /// - Throws: `BatchError` of code `storeChanged` or `alreadyRunning`; nothing if the file is
-  ///   gone, since a hook may have moved it.
-  package func verifyStore() throws(BatchError) {
-    guard ledger != nil, connection.hasFile else { return }
-    try connection.transaction(.deferred) { () throws(BatchError) in try verifyLedger() }
-  }
-
-  /// Makes the coming chunks retry failed identifiers, by index in their list.
-  ///
-  /// In the chunk's transaction, those that succeed leave the list, and those that fail again count
-  /// one more attempt.
-  ///
-  /// - Returns: All failed identifiers of the run.
-  /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict each other.
-  /// - Precondition: ``resume(_:)`` has found the run.
-  package func retryFailures() throws(BatchError) -> RetriedIdentifiers {
-    guard let entered = ledger else { preconditionFailure("a retry without a ledger") }
-    let failed = try Ledger.failed(ofRun: entered.run, in: connection)
-    guard failed.count == entered.done.outcomes.failed,
-      let retried = RetriedIdentifiers(failed, of: entered.done)
-    else { throw Ledger.damaged(entered.run) }
-    ledger?.retried = retried
-    return retried
-  }
-
-  // MARK: Chunks
+  /// Whether the rows of the last chunks changed pages of their own, as those of random keys do in
+  /// the index of the key.
+  package nonisolated var changesScatteredPages: Bool { pages.areScattered }
 
   /// Has a chunk written and entered in the ledger on its turn, in its own or a shared transaction.
   ///
@@ -316,8 +118,8 @@ package actor WriterLane {
     _ positions: Range<Int>,
     onFailure: FailurePolicy,
     isAlone: Bool = false,
-    _ write: @escaping (_ onFailure: FailurePolicy) throws(BatchError) -> ChunkResult,
-    whenCommitted: @escaping () -> Void = {}
+    _ write: @escaping ChunkWrite,
+    whenCommitted: @escaping @Sendable () -> Void = {}
   ) async throws(BatchError) -> Commit {
     try await withCheckedContinuation { continuation in
       waiting.append(
@@ -343,7 +145,10 @@ package actor WriterLane {
       var chunks = waiting[...]
       waiting.removeAll()
       while !chunks.isEmpty {
-        await waitForCheckpointIfTooLong()
+        if let pass = log.overduePass {
+          await pass.value
+          checkpointIfLong()
+        }
         chunks = chunks.dropFirst(commitFirst(of: chunks))
       }
     }
@@ -384,16 +189,16 @@ package actor WriterLane {
     _ chunks: ArraySlice<WaitingChunk>,
     _ isWriting: inout Bool
   ) throws(BatchError) -> [Result<Commit, BatchError>] {
-    try checkpoints.throwFailure()
-    var entered = ledger
-    var group = GroupCommit(target: configuration.courtesyTarget)
+    try log.throwFailure()
+    var entered = owned.ledger
+    var group = GroupCommit(target: courtesyTarget)
     var written: [(result: Result<ChunkResult, BatchError>, elapsed: Duration)] = []
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
       // The wait for another writer is not a cost of these chunks.
       locked = clock.now
-      try verifyLedger()
+      try owned.verify(in: connection)
       try expected?.verify(in: connection)
       for chunk in chunks where written.isEmpty || group.hasRoom {
         if chunk.isAlone, !written.isEmpty { break }
@@ -413,17 +218,15 @@ package actor WriterLane {
       }
     }
     let duration = locked.duration(to: clock.now)
-    ledger = entered
+    owned.commit(entered)
     hasWritten = true
     for (chunk, written) in zip(chunks, written) {
       if case .success = written.result { chunk.whenCommitted() }
     }
     let rows = chunks.prefix(written.count).reduce(0) { $0 + $1.positions.count }
-    let pages = connection.takeWrittenPages()
-    keepJournals(ofPages: pages, rows: rows)
-    noteScatter(ofPages: pages, rows: rows)
+    pages.note(connection.takeWrittenPages(), rows: rows, by: connection)
     checkpointIfLong()
-    makeWay(after: duration)
+    courtesy.makeWay(after: duration, to: watch, in: connection)
     // Each has its own time, and its share of the commit.
     let shared = (duration - (written.last?.elapsed ?? .zero)) / max(written.count, 1)
     var end = Duration.zero
@@ -434,22 +237,10 @@ package actor WriterLane {
           outcomes: result.outcomes,
           passedOver: result.passedOver,
           duration: written.elapsed - end + shared,
-          logBytes: logBytes
+          logBytes: log.logBytes
         )
       }
     }
-  }
-
-  /// The maximum bytes that a row may write for its statement journal to stay in memory.
-  private static let journaledRow = 32 << 10
-
-  /// Keeps statement journals in memory unless rows are large: they are as long as the changed pages.
-  private func keepJournals(ofPages written: Int, rows: Int) {
-    let isSmall = written * pageSize <= Self.journaledRow * rows
-    guard isSmall != keepsJournalsInMemory else { return }
-    keepsJournalsInMemory = isSmall
-    // If this fails, they are slower, or as long as before.
-    try? connection.execute("PRAGMA temp_store = \(isSmall ? "memory" : "default")")
   }
 
   /// Writes a chunk and enters it in the ledger, inside a transaction.
@@ -460,6 +251,7 @@ package actor WriterLane {
     let failedBefore = entered?.done.outcomes.failed ?? 0
     // Without a ledger there is no place for failures.
     let written = try chunk.write(
+      self,
       entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
     )
     try entered?.enter(written.failures, at: chunk.positions, in: connection)
@@ -471,89 +263,40 @@ package actor WriterLane {
     return written
   }
 
-  // MARK: Commits of others
+  /// Checkpoints the log once it is long.
+  private func checkpointIfLong() {
+    log.checkpointIfLong(besideOthers: courtesy.othersWrite(at: .now))
+  }
 
-  /// How often the lane has looked for commits of other connections: a worker notes it before
-  /// reading, since a commit seen by then is part of what it reads.
-  package nonisolated var lookCount: Int { looks.load(ordering: .acquiring) }
-
-  /// Whether another connection has committed since this many looks; within a transaction, which
-  /// prevents others from committing.
+  /// Empties the write-ahead log, unless another connection reads from it or writes.
   ///
-  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>: commits of the lane do not
-  /// count.
-  func noteForeignCommits(since lookCount: Int) throws(BatchError) -> Bool {
-    let version = try connection.dataVersion()
-    let thisLook = looks.load(ordering: .relaxed) + 1
-    if version != lookVersion {
-      lookVersion = version
-      lastForeignCommit = thisLook
-    }
-    looks.store(thisLook, ordering: .releasing)
-    return lastForeignCommit > lookCount
-  }
-
-  // MARK: Making way
-
-  /// Leaves the lock free for a while if others want it.
-  private func makeWay(after duration: Duration) {
-    guard courtesy.isWanted else { return }
-    let clock = ContinuousClock()
-    lookForOthers(clock.now)
-    let end = clock.now + courtesy.gap(after: duration, at: clock.now)
-    while clock.now < end {
-      // On the lane's own thread.
-      usleep(1000)
-      if lookForOthers(clock.now) { return }
-    }
-  }
-
-  /// - Returns: Whether another connection has committed since the last look.
-  @discardableResult
-  private func lookForOthers(_ now: ContinuousClock.Instant) -> Bool {
-    // The chunk is committed: an error here belongs to what comes next.
-    guard let version = try? connection.dataVersion() else { return false }
-    defer { courtesyVersion = version }
-    guard version != courtesyVersion else { return false }
-    courtesy.noteForeignCommit(at: now)
-    return true
-  }
-
-  /// Makes all commits durable, whatever `synchronous` is: afterwards not even a power failure
-  /// undoes them.
-  ///
-  /// - Parameter failedCount: How many failed identifiers the caller knows; nil to return all.
-  /// - Returns: What is done and durable, and all failed identifiers of the run, unless the caller
-  ///   knows as many.
-  /// - Throws: Errors of SQLite, or that the run no longer belongs to this lane; commits stay.
-  package func makeDurable(
-    failedCount: Int? = 0
-  ) async throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
-    // So that the lane is idle when the last chunk of a run is durable.
-    await checkpoints.pass?.value
-    try connection.transaction(.deferred) { () throws(BatchError) in
-      // The transaction begins with the first read.
-      _ = try connection.value("SELECT count(*) FROM sqlite_schema")
-      try verifyLedger()
-    }
-    try connection.synchronize()
-    guard let ledger else { return (DoneRanges(), []) }
-    let isKnown = ledger.done.outcomes.failed == failedCount
-    return (ledger.done, isKnown ? nil : try Ledger.failed(ofRun: ledger.run, in: connection))
-  }
-
-  var logBytes: Int {
-    WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
-  }
-
-  /// Closes the lane's connections; it must not be called afterwards.
-  package func close() async {
-    await checkpoints.close()
-    connection.close()
+  /// - Returns: Its remaining length in bytes.
+  package func emptyLog() async throws(BatchError) -> Int {
+    await log.currentPass?.value
+    try log.empty()
+    return log.logBytes
   }
 
   /// The peak size of the write-ahead log so far, in bytes.
   package func peakLogBytes() throws(BatchError) -> Int {
     try connection.peakLogBytes()
+  }
+
+  /// Closes the lane's connections; it must not be called afterwards.
+  package func close() async {
+    await log.currentPass?.value
+    await log.checkpointer.close()
+    connection.close()
+  }
+}
+
+extension WriterLane: ChunkWriter {
+  package nonisolated func interrupt() { interrupter.interrupt() }
+
+  package nonisolated var logRemedy: String {
+    leavesLogToLitestream
+      ? "Litestream holds a read lock on it and restarts it once it has copied it; see that it runs"
+      : "another connection reads from it, so it cannot be emptied: look for a long"
+        + " SELECT, an open transaction or a backup, as with fuser -v \(path)"
   }
 }

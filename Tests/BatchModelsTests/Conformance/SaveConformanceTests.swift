@@ -233,7 +233,7 @@ private final class Parent: ManagedObject, PersistentModel {
         recheck: .off,
         parameters: [:]
       )
-      _ = try await lane.commitChange(
+      _ = try await lane.commit(
         change,
         to: ChunkKeys(list.packed, 0..<list.count, key: key),
         at: 0..<list.count

@@ -53,7 +53,7 @@ import Testing
       _ keys: ChunkKeys,
       at positions: Range<Int>
     ) async throws(BatchError) -> Commit {
-      let commit = try await lane.commitChange(change, to: keys, at: positions)
+      let commit = try await lane.commit(change, to: keys, at: positions)
       let written = written.withLock { count in
         count += positions.count
         return count

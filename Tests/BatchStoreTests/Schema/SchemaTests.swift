@@ -245,7 +245,7 @@ import Testing
       parameters: [:]
     )
     let keys = try ChunkKeys(list.packed, 0..<2, key: change.key)
-    let outcomes = try await lane.commitChange(change, to: keys, at: 0..<2).outcomes
+    let outcomes = try await lane.commit(change, to: keys, at: 0..<2).outcomes
     #expect(outcomes.succeeded == 2)
     #expect(
       try TestDatabase.rows(store.path, "SELECT \(quoted("c")) FROM \(quoted("")) ORDER BY 1")

@@ -284,7 +284,7 @@ import Testing
       var expected: Result?
       do throws(BatchError) {
         let chunkKeys = try ChunkKeys(list.packed, positions, key: key)
-        let lookCount = lane.lookCount
+        let lookCount = lane.watch.lookCount
         let chunk: TransformedChunk?
         do throws(BatchError) {
           chunk =
@@ -309,9 +309,9 @@ import Testing
         }
         let commit =
           if let chunk {
-            try await lane.commitTransform(transform, chunk, at: positions, onFailure: policy)
+            try await lane.commit(transform, chunk, at: positions, onFailure: policy)
           } else {
-            try await lane.commitChange(
+            try await lane.commit(
               change,
               to: isRowByRow ? chunkKeys.singly : chunkKeys,
               at: positions,

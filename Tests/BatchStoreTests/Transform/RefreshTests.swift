@@ -84,7 +84,7 @@ import Testing
     try transform.prepare(
       keys(positions),
       run: "run",
-      lookCount: lane.lookCount,
+      lookCount: lane.watch.lookCount,
       onFailure: .skip(upTo: 10),
       in: worker
     )
@@ -107,7 +107,7 @@ import Testing
     ] { try Connection(path: store.path).execute(sql) }
 
     // A chunk with unchanged rows is applied, whatever happened to another one beside it.
-    async let fresh = lane.commitTransform(
+    async let fresh = lane.commit(
       transform,
       second,
       at: 50..<100,
@@ -115,7 +115,7 @@ import Testing
       recomputing: false
     )
     let error = await #expect(throws: BatchError.self) {
-      try await lane.commitTransform(
+      try await lane.commit(
         transform,
         first,
         at: 0..<50,
@@ -128,7 +128,7 @@ import Testing
     #expect(try await store.doneRanges(ofRun: "run")?.count == 50)
     #expect(seen.withLock { $0 } == [])
 
-    let lookCount = lane.lookCount
+    let lookCount = lane.watch.lookCount
     let renewed = try transform.refresh(
       first,
       lookCount: lookCount,
@@ -136,7 +136,7 @@ import Testing
       in: worker
     )
     #expect(seen.withLock { $0 } == [9, 20, 30])
-    let commit = try await lane.commitTransform(
+    let commit = try await lane.commit(
       transform,
       renewed,
       at: 0..<50,
@@ -171,7 +171,7 @@ import Testing
     hangs.withLock { $0 = true }
     defer { hang.signal() }
     let error = await #expect(throws: BatchError.self) {
-      try await lane.commitTransform(transform, chunk, at: 0..<50, onFailure: .skip(upTo: 10))
+      try await lane.commit(transform, chunk, at: 0..<50, onFailure: .skip(upTo: 10))
     }
     #expect(error?.code == .handlerTimeout)
     #expect(try await store.doneRanges(ofRun: "run")?.count == 0)
@@ -196,7 +196,7 @@ import Testing
     let transform = try makeTransform { _ in calls.withLock { $0 += 1 } }
     #expect(transform.reach == .sameTable)
     let chunk = try prepare(0..<100, by: transform, for: lane)
-    let commit = try await lane.commitTransform(
+    let commit = try await lane.commit(
       transform,
       chunk,
       at: 0..<100,
@@ -231,7 +231,7 @@ import Testing
         chunks.append((positions, try prepare(positions, by: transform, for: lane)))
       }
       for (positions, chunk) in chunks {
-        _ = try await lane.commitTransform(
+        _ = try await lane.commit(
           transform,
           chunk,
           at: positions,

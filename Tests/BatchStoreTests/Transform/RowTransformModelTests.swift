@@ -304,7 +304,7 @@ import Testing
               try transform.prepare(
                 ChunkKeys(list.packed, chunk, key: key),
                 run: "run",
-                lookCount: lane.lookCount,
+                lookCount: lane.watch.lookCount,
                 onFailure: policy,
                 in: worker
               )
@@ -327,7 +327,7 @@ import Testing
           skips: skips
         )
         do {
-          let outcomes = try await lane.commitTransform(
+          let outcomes = try await lane.commit(
             transform,
             chunk,
             at: positions,

@@ -56,7 +56,7 @@ import Testing
     try await lane.begin(
       RunDescription(identifier: begun, job: "job", total: list.count, startedAt: begun)
     )
-    return try await lane.commitChange(
+    return try await lane.commit(
       change,
       to: ChunkKeys(list.packed, 0..<list.count, key: change.key),
       at: 0..<list.count

@@ -22,7 +22,6 @@ import Testing
   @Test func `without a target nobody is waited for`() {
     var courtesy = Courtesy(target: nil)
     courtesy.noteForeignCommit(at: now)
-    #expect(!courtesy.isWanted)
     #expect(courtesy.gap(after: .seconds(5), at: now) == .zero)
   }
 }

@@ -52,7 +52,7 @@ import Testing
     // Not all of it is done, so the ledger has several rows.
     let chunks = Chunks.random(of: Self.total, using: &random).dropLast(3)
     for chunk in chunks {
-      _ = try await lane.commitChange(
+      _ = try await lane.commit(
         change,
         to: ChunkKeys(list.packed, chunk, key: change.key),
         at: chunk,
@@ -75,7 +75,7 @@ import Testing
       for part in retried.parts {
         // A skipped chunk stays unchanged.
         if Int.random(in: 0..<5, using: &random) == 0 { continue }
-        _ = try await lane.commitChange(
+        _ = try await lane.commit(
           change,
           to: ChunkKeys(failed.packed, part, key: change.key),
           at: part,
@@ -133,7 +133,7 @@ import Testing
     let lane = try store.makeWriterLane(WriterConfiguration())
     _ = try await lane.prepareStore()
     try await lane.begin(RunDescription(identifier: "run", job: "job", total: 20, startedAt: ""))
-    _ = try await lane.commitChange(
+    _ = try await lane.commit(
       change,
       to: ChunkKeys(list.packed, 0..<15, key: change.key),
       at: 0..<15,

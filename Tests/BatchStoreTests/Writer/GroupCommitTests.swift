@@ -50,7 +50,7 @@ import Testing
         let positions = first..<(first + Self.size)
         let keys = try ChunkKeys(list.packed, positions, key: change.key)
         group.addTask {
-          let commit = try? await lane.commitChange(
+          let commit = try? await lane.commit(
             change,
             to: keys,
             at: positions,

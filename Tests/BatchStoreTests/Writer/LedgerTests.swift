@@ -46,7 +46,7 @@ import Testing
   }
 
   private func apply(_ positions: Range<Int>, in lane: WriterLane) async throws {
-    _ = try await lane.commitChange(
+    _ = try await lane.commit(
       change,
       to: ChunkKeys(list.packed, positions, key: change.key),
       at: positions

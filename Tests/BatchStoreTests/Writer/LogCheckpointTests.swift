@@ -47,7 +47,7 @@ import Testing
   private func apply(_ first: Int, in lane: WriterLane) async throws(BatchError) {
     let positions = first..<(first + Self.size)
     let keys = try ChunkKeys(list.packed, positions, key: change.key)
-    _ = try await lane.commitChange(change, to: keys, at: positions)
+    _ = try await lane.commit(change, to: keys, at: positions)
   }
 
   private var firsts: StrideTo<Int> { stride(from: 0, to: Self.total, by: Self.size) }

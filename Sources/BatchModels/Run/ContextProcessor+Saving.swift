@@ -1,46 +1,40 @@
 import BatchEngine
-package import BatchIdentifiers
-package import BatchStore
+import BatchIdentifiers
+import BatchStore
 
-extension WriterLane {
-  /// Some positions of a chunk: a context to save, or one that failed.
-  package enum SavedPart: Sendable {
-    case context(ChunkContext)
-    case failed(Int, BatchError)
-  }
-
+extension ContextProcessor {
   /// Saves the contexts of a chunk and enters it in the ledger, all or nothing.
   ///
   /// - Parameters:
   ///   - parts: The parts of the chunk, ascending.
   ///   - positions: The positions of the chunk.
-  ///   - onFailure: How to treat failing identifiers, across the whole run.
-  ///   - run: The run whose changes are kept for undo; nil to keep none.
+  ///   - lane: The lane that saves.
   ///   - refused: Receives the errors of parts that could not be saved, by their indices in
   ///     `parts`.
   /// - Returns: The result of the chunk.
   /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and must be redone; the
   ///   error of the identifier that exceeds the limit; or any error that concerns more than a row.
-  func commitContexts(
-    _ parts: [SavedPart],
+  func save(
+    _ parts: [Part],
     at positions: Range<Int>,
-    onFailure: FailurePolicy,
-    recordingFor run: String?,
+    by lane: WriterLane,
     noting refused: Lock<[Int: BatchError]>
   ) async throws(BatchError) -> Commit {
     let isAlone = parts.contains { part in
-      if case .context(let context) = part { context.changesOtherStores } else { false }
+      if case .done(let context) = part { context.changesOtherStores } else { false }
     }
+    let run = recordedRun
     if isAlone, run != nil {
       throw BatchError(
         .unrecordable,
         "the closure has changed objects of several stores, but only one keeps the undo records",
-        at: connection.path,
+        at: lane.path,
         remedy: "change objects of one store, or run without undo"
       )
     }
-    return try await commit(positions, onFailure: onFailure, isAlone: isAlone) {
-      [connection, recorder] onFailure throws(BatchError) in
+    return try await lane.commit(positions, onFailure: onFailure, isAlone: isAlone) {
+      (lane: isolated WriterLane, onFailure) throws(BatchError) in
+      let (connection, recorder) = (lane.connection, lane.recorder)
       refused.withLock { $0.removeAll() }
       if run != nil { try recorder.begin() }
       return try connection.savepoint { () throws(BatchError) in
@@ -53,7 +47,7 @@ extension WriterLane {
               throw onFailure.refusal(error)
             }
             written.failures.append((position - positions.lowerBound, error))
-          case .context(let context):
+          case .done(let context):
             written.succeeded += context.succeeded
             let start = context.positions.lowerBound - positions.lowerBound
             written.passedOver.vanished.formUnion(context.vanished(from: start))
@@ -82,7 +76,7 @@ extension WriterLane {
         return written
       }
     } whenCommitted: {
-      for case .context(let context) in parts { context.finish() }
+      for case .done(let context) in parts { context.finish() }
     }
   }
 }
