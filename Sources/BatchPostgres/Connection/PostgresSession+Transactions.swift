@@ -26,6 +26,8 @@ package struct TransactionOptions: Sendable {
   /// With it, expressions of the job, triggers and views may run: the transaction has the session's other settings, too.
   /// Without it, it has ``ValueSettings``.
   package var searchPath: SearchPath?
+  /// Whether it has ``ValueSettings`` with a search path, too.
+  var hasValueSettings = false
   /// The snapshot of another transaction, as the server names it, that this one sees; nil for one of its own.
   var snapshot: String?
   /// Whether the server reports the parse tree of each statement.
@@ -96,9 +98,8 @@ package struct TransactionOptions: Sendable {
     if let searchPath {
       let path = Array(searchPath.sql.utf8).span.textInSQL
       calls.append("pg_catalog.set_config('search_path', \(path), true)")
-    } else {
-      calls += ValueSettings.calls
     }
+    if searchPath == nil || hasValueSettings { calls += ValueSettings.calls }
     if printsParseTrees {
       // The last setting, so that only what follows is printed.
       for (name, value) in [

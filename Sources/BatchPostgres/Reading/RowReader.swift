@@ -61,7 +61,8 @@ struct RowReader: Sendable {
 
   /// The query that reads the rows.
   func query(for keys: RowKeys, _ mode: Mode = .alone) throws(BatchError) -> String {
-    if let scan = scan(of: keys) { return scan }
+    let takesFirst = needsSettings && !(mode == .alone && evaluatesNothing)
+    if let scan = scan(of: keys, takesFirst) { return scan }
     let (source, found, number) = try keys.reading(in: table)
     // The keys of a range are in their own order, in which an index has the rows.
     let isRange = keys.bounds(in: table) != nil
@@ -70,36 +71,48 @@ struct RowReader: Sendable {
     if let condition { selected.append("\(condition.sql(parameters, .setting)) IS TRUE") }
     if hasVersions { selected.append(version) }
     let lock = mode == .locking ? " FOR NO KEY UPDATE OF \(PostgresName.quoted(table.name))" : ""
-    return select(selected, "FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)")
+    return select(selected, "FROM \(source) WHERE \(found) ORDER BY \(order)\(lock)", takesFirst)
   }
 
   /// The query that reads all rows that may be the chunk's in the pages in which these lie, each after its key.
   ///
   /// - Returns: The query; nil if keys must find the rows.
-  private func scan(of keys: RowKeys) -> String? {
-    guard format == .csv, let pages = keys.pages, keys.hasFields else { return nil }
+  private func scan(of keys: RowKeys, _ takesFirst: Bool) -> String? {
+    guard scans(keys), let pages = keys.pages else { return nil }
     let conditions =
       [table.condition(ofPages: pages)]
       + [condition].compactMap { $0.map { "(\($0.sql(parameters, .setting)))" } }
     return select(
       key.columns.map { PostgresName.qualified(table.name, $0.name) },
-      "FROM \(table.sql) WHERE \(conditions.joined(separator: " AND "))"
+      "FROM \(table.sql) WHERE \(conditions.joined(separator: " AND "))",
+      takesFirst
     )
   }
 
+  /// Whether pages are read instead of the rows of keys.
+  private func scans(_ keys: RowKeys) -> Bool {
+    format == .csv && keys.pages != nil && keys.hasFields
+  }
+
   /// The query that selects some values, and the columns after them.
-  private func select(_ first: [String], _ rest: String) -> String {
+  ///
+  /// - Parameters:
+  ///   - first: The values.
+  ///   - rest: The rest of the query.
+  ///   - takesFirst: Whether to take the values before they become texts, under other settings.
+  /// - Returns: The query.
+  private func select(_ first: [String], _ rest: String, _ takesFirst: Bool) -> String {
     var selected = first
     var texts = selected.indices.map { "\"_batch_\($0)\"" }
     for column in columns {
       let name = "\"_batch_\(selected.count)\""
       let value = PostgresName.qualified(table.name, column.name)
-      selected.append(needsSettings ? value : text(of: column, value))
+      selected.append(takesFirst ? value : text(of: column, value))
       texts.append(text(of: column, name))
     }
-    if needsSettings { selected = selected.enumerated().map { "\($1) AS \"_batch_\($0)\"" } }
+    if takesFirst { selected = selected.enumerated().map { "\($1) AS \"_batch_\($0)\"" } }
     let rows = "SELECT \(selected.joined(separator: ", ")) \(rest)"
-    return needsSettings ? ValueSettings.query(over: rows, selecting: texts) : rows
+    return takesFirst ? ValueSettings.query(over: rows, selecting: texts) : rows
   }
 
   private func text(of column: PostgresColumn, _ value: String) -> String {
@@ -109,6 +122,12 @@ struct RowReader: Sendable {
   /// Whether the texts of the values depend on settings.
   private var needsSettings: Bool {
     columns.contains { $0.textDependsOnSettings || format == .csv && $0.form.isReal }
+  }
+
+  /// Whether the server reads the values without evaluating anything whose result could depend on settings.
+  private var evaluatesNothing: Bool {
+    condition == nil && table.kind == .table && !table.hasRowSecurity
+      && !columns.contains(where: \.isGenerated)
   }
 
   /// Has the server plan the query for a sample key, inside the caller's transaction.
@@ -182,7 +201,7 @@ struct RowReader: Sendable {
     // In constants: capturing the reader would copy its descriptions for each row.
     let (hasCondition, count) = (condition != nil, keys.count)
     var isAmbiguous = false
-    if scan(of: keys) != nil, case .encoded(let encoded) = keys.values {
+    if scans(keys), case .encoded(let encoded) = keys.values {
       var fields = KeyFields(encoded)
       return try copy(keys, .alone, within: limit, in: session) { script throws(BatchError) in
         try session.copyLines(script) { line throws(BatchError) in
@@ -253,6 +272,7 @@ struct RowReader: Sendable {
     if mode == .alone {
       var options = TransactionOptions(.readCommitted, isReadOnly: true, searchPath: path)
       options.statementTimeout = limit
+      options.hasValueSettings = needsSettings && evaluatesNothing
       script = [options.script, expected?.check ?? ""] + script + ["COMMIT"]
     }
     return script.filter { !$0.isEmpty }.joined(separator: "; ")
