@@ -28,11 +28,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "LibraryBenchmark",
-      dependencies: [
-        .product(name: "BatchModels", package: "batch"),
-        .product(name: "BatchPipeline", package: "batch"),
-        .product(name: "BatchStore", package: "batch"),
-      ]
+      dependencies: [.product(name: "BatchPipeline", package: "batch")]
     ),
     .executableTarget(
       name: "ContextBenchmark",
@@ -41,8 +37,7 @@ let package = Package(
     .executableTarget(
       name: "TransformBenchmark",
       dependencies: [
-        .product(name: "BatchModels", package: "batch"),
-        .product(name: "BatchStore", package: "batch"),
+        .product(name: "BatchPipeline", package: "batch"),
         .product(name: "BatchTool", package: "batch"),
       ]
     ),

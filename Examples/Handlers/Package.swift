@@ -11,7 +11,7 @@ let package = Package(
       name: "flights",
       dependencies: [
         .product(name: "BatchTool", package: "batch"),
-        .product(name: "BatchStore", package: "batch"),
+        .product(name: "BatchPipeline", package: "batch"),
       ]
     )
   ],

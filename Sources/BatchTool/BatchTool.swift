@@ -1,8 +1,8 @@
-import BatchEngine
+public import BatchEngine
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
-public import BatchStore
+import BatchStore
 
 /// The whole command line of `batch`, for an executable with its own handlers.
 ///

@@ -103,7 +103,7 @@ struct TransformSkeleton {
           name: \(Self.literal(name)),
           dependencies: [
             .product(name: "BatchTool", package: "batch"),
-            .product(name: "BatchStore", package: "batch"),
+            .product(name: "BatchPipeline", package: "batch"),
           ]
         )
       ],
@@ -126,7 +126,7 @@ struct TransformSkeleton {
       (columns.indices.map { "value\($0 + 1)" } + writes.indices.map { "output\($0 + 1)" })
       .joined(separator: ", ")
     return """
-      import BatchStore
+      import BatchPipeline
       import BatchTool
 
       /// Computes new values, row by row. Int64, Double, String and [UInt8] can take the place of

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchStore
 import BatchTestSupport
 import Foundation

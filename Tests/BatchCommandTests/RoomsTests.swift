@@ -31,7 +31,7 @@ import Testing
       "Text",
     ],
     "BatchEngine": [
-      "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Export",
+      "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Rows", "Export",
       "Driver",
     ],
     "BatchStore": [

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchStore
 import BatchTestSupport
 import Foundation
@@ -590,10 +591,8 @@ import Testing
     for last in [["--plan"], []] {
       let undo = try BatchProgram(["undo", "job.json", "--ids", "all.ids"] + last, in: directory)
         .wait()
-      #expect(
-        undo.errors.contains("\(strangers) of the given identifiers are not of this run"),
-        "\(undo.errors)"
-      )
+      let message = "\(strangers) of the given identifiers are not of this run"
+      #expect(undo.errors.contains(message), "\(undo.errors)")
     }
   }
 }

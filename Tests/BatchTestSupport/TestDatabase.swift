@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchStore
 import Foundation
 

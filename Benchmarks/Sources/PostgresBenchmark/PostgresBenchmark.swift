@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchEngine
 import BatchIdentifiers
 import BatchPostgres
 import BatchStore

@@ -1,5 +1,4 @@
-import BatchModels
-import BatchStore
+import BatchPipeline
 import BatchTool
 
 /// `batch` with handlers for the transform cases, with the arithmetic of `twin.h`.

@@ -5,6 +5,10 @@ extension BatchError.Code {
   public static let busy = Self(rawValue: "busy")
   /// The connection to a database server broke or could not be made.
   public static let connectionLost = Self(rawValue: "connectionLost")
+  /// A selected row no longer satisfies `where`, and the job demands a stop.
+  public static let noLongerMatching = Self(rawValue: "noLongerMatching")
+  /// Rows are no longer as they were read.
+  package static let rowsChanged = Self(rawValue: "rowsChanged")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as required.
@@ -40,6 +44,13 @@ extension BatchError {
 
   /// Whether a retry may succeed.
   package var isTransient: Bool { [.busy, .connectionLost, .retryLater].contains(code) }
+
+  /// The error with the key of its row.
+  package func about(_ key: PrimaryKey) -> BatchError {
+    var error = self
+    error.message = "identifier \(PrimaryKey.shown(key.description)): \(message)"
+    return error
+  }
 
   /// An error that a handler threw, as an error of this library.
   package init(thrownByHandler error: any Error) {

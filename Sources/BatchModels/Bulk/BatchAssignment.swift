@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 import BatchStore
 

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchStore
 
 /// The tables and indexes for classes that have none yet.

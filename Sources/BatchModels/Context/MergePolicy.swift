@@ -1,5 +1,6 @@
+public import BatchEngine
 public import BatchIdentifiers
-public import BatchStore
+package import BatchStore
 
 /// How a save treats a row that somebody else changed since this context read it.
 ///

@@ -1,3 +1,4 @@
+public import BatchEngine
 public import BatchIdentifiers
 public import BatchStore
 

@@ -1,5 +1,6 @@
+public import BatchEngine
 public import BatchIdentifiers
-public import BatchStore
+package import BatchStore
 
 /// Some properties of a row, without an object: Core Data's dictionary results.
 public struct FetchedProperties<Model: PersistentModel> {

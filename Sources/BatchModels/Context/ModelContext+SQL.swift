@@ -1,6 +1,7 @@
+public import BatchEngine
 public import BatchIdentifiers
 public import BatchPlatform
-public import BatchStore
+package import BatchStore
 
 /// A statement that a save runs.
 struct UnsavedStatement: Sendable {

@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 public import BatchPlatform
 import BatchStore

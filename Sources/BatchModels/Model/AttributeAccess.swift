@@ -1,5 +1,6 @@
+public import BatchEngine
 import BatchIdentifiers
-public import BatchStore
+package import BatchStore
 
 /// The part of an attribute's access that does not depend on the type of its values.
 @usableFromInline

@@ -1,3 +1,4 @@
+public import BatchEngine
 public import BatchStore
 
 /// How an attribute's values are stored in the database.

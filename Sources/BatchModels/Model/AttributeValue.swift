@@ -1,3 +1,4 @@
+public import BatchEngine
 public import BatchPlatform
 public import BatchStore
 

@@ -1,5 +1,6 @@
+public import BatchEngine
 public import BatchIdentifiers
-public import BatchStore
+package import BatchStore
 
 extension ManagedObject {
   /// An attribute's value, set or stored.

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchStore
 
 /// A property of a class and its column.

@@ -1,5 +1,6 @@
+public import BatchEngine
 public import BatchIdentifiers
-public import BatchStore
+package import BatchStore
 
 /// An object's values at one moment, which you can send anywhere and change there.
 ///

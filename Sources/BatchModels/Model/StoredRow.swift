@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchStore
 
 /// An object's knowledge of its row.

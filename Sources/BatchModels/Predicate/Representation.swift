@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchPlatform
 import BatchStore
 

@@ -21,7 +21,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     _ columns: TransformColumns,
     _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
   ) throws(BatchError) {
-    guard let store = columns.store else {
+    guard let store = columns.store as? Store else {
       throw BatchError(
         .invalidMapping,
         "objects of \(Model.mapping.entityName) are made of the rows of SQLite only",
@@ -57,14 +57,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
     let context = ModelContext(container)
     context.registry.reserveCapacity(rows.count)
     let start = ContinuousClock.now
-    var changes = RowChanges(
-      values: ValueBlock(
-        columns: writeCount,
-        capacity: rows.count,
-        count: rows.count,
-        filledWith: .unset
-      )
-    )
+    var changes = RowChanges(ofRows: rows.count, columns: writeCount)
     for row in 0..<rows.count {
       do {
         let values = reads.map { rows.values.value(row, $0) }

@@ -1,4 +1,5 @@
-public import BatchStore
+public import BatchEngine
+package import BatchStore
 
 extension TransformHandler {
   /// A handler called with an object for each row, in a context.

@@ -35,14 +35,7 @@ struct AnswerDecoder {
 
   /// Creates a decoder without answers.
   func noAnswers(for rows: ChunkRows) -> RowChanges {
-    RowChanges(
-      values: ValueBlock(
-        columns: columns.count,
-        capacity: rows.count,
-        count: rows.count,
-        filledWith: .unset
-      )
-    )
+    RowChanges(ofRows: rows.count, columns: columns.count)
   }
 
   /// Reads the answers to some of the rows, one per line; a row whose answer is unusable fails.

@@ -109,10 +109,9 @@ extension PostgresTransform {
     let columnCount = writes.count
     return { isLastTry in
       { rows throws(BatchError) in
-        let chunk = try ChunkRows(rows)
-        let changes = try withTimeLimit(timeout) { () throws(BatchError) in
+        try withTimeLimit(timeout) { () throws(BatchError) in
           try handler.changes(
-            of: chunk,
+            of: rows.handled,
             setting: columnCount,
             run: run,
             onFailure: policy,
@@ -120,10 +119,6 @@ extension PostgresTransform {
             holding: ChunkBytes.chunkLimit
           )
         }
-        var computed = ComputedRows(try RowValues(changes.values))
-        computed.failures = changes.failures
-        computed.postponed = changes.postponed
-        return computed
       }
     }
   }
@@ -133,59 +128,6 @@ extension [PostgresColumn] {
   /// The places of the columns with a form.
   fileprivate func places(of form: PostgresColumn.Form) -> Set<Int> {
     Set(indices.filter { self[$0].form == form })
-  }
-}
-
-extension ChunkRows {
-  /// The rows of a chunk in the form that handlers expect.
-  ///
-  /// NaN is passed as text, since SQLite has no such number.
-  fileprivate init(_ rows: ReadRows) throws(BatchError) {
-    let read = rows.values
-    var values = ValueBlock(columns: read.columnCount, capacity: rows.count, count: rows.count)
-    for row in 0..<rows.count {
-      for column in 0..<read.columnCount {
-        switch read.kind(row, column) {
-        case .null, .unset: values.setNull(row, column)
-        case .integer: values.set(row, column, integer: read.integer(row, column))
-        case .real:
-          let real = read.real(row, column)
-          if real.isNaN {
-            try values.set(row, column, .text, bytes: "NaN".utf8)
-          } else {
-            values.set(row, column, real: real)
-          }
-        case .text: try values.set(row, column, .text, bytes: read.bytes(row, column))
-        case .blob: try values.set(row, column, .blob, bytes: read.bytes(row, column))
-        }
-      }
-    }
-    let keys: ChunkKeys =
-      switch rows.keys.values {
-      case .integers(let integers): .integers(integers)
-      case .encoded(let encoded): .encoded(encoded)
-      }
-    self.init(values, of: rows.columns.map(\.name), keys: keys, numbers: rows.numbers)
-  }
-}
-
-extension RowValues {
-  /// The values that a handler has set, in the form that is sent.
-  fileprivate init(_ block: ValueBlock) throws(BatchError) {
-    self.init(columns: block.columnCount)
-    for row in 0..<block.count {
-      for column in 0..<block.columnCount {
-        switch block.kind(row, column) {
-        case .null: appendNull()
-        case .unset: appendUnset()
-        case .integer: append(integer: block.word(row, column))
-        case .real: append(real: block.real(row, column))
-        case .text: try append(text: Array(block.bytes(row, column)).span)
-        case .blob: try append(blob: Array(block.bytes(row, column)).span)
-        }
-      }
-      endRow()
-    }
   }
 }
 #endif

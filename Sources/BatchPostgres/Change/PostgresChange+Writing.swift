@@ -49,8 +49,6 @@ package enum WritingMethod: Sendable, Hashable {
 }
 
 extension BatchError.Code {
-  /// A selected row no longer satisfies `where`, and the job demands a stop: the same code as for SQLite.
-  fileprivate static let noLongerMatching = Self(rawValue: "noLongerMatching")
   /// A chunk cannot be done as a whole: it is repeated in smaller parts, down to single rows.
   static let chunkNotWhole = Self(rawValue: "chunkNotWhole")
 }

@@ -1,8 +1,9 @@
 #if PostgreSQL
+import BatchEngine
 package import BatchIdentifiers
 
 /// The keys of a chunk, in the form by which a statement finds the rows.
-package struct RowKeys: Sendable {
+package struct RowKeys: ChunkKeyList {
   private enum Keys {
     /// All integers of a range, without gaps: each row in the range was selected.
     case range(ClosedRange<Int64>)
@@ -104,7 +105,7 @@ package struct RowKeys: Sendable {
   }
 
   /// Some of the keys.
-  func part(_ numbers: Range<Int>) -> RowKeys {
+  package func part(_ numbers: Range<Int>) -> RowKeys {
     numbers.count == count ? self : selecting(Array(numbers))
   }
 
@@ -120,13 +121,15 @@ package struct RowKeys: Sendable {
   }
 
   /// The key with a number.
-  func key(at number: Int) -> PrimaryKey {
+  package func key(at number: Int) -> PrimaryKey {
     switch keys {
     case .range(let range): .integer(range.lowerBound + Int64(number))
     case .integers(let integers): .integer(integers[number])
     case .encoded(let encoded): .encoded(encoded[number])
     }
   }
+
+  package var lookup: @Sendable (_ number: Int) -> PrimaryKey { { key(at: $0) } }
 
   // MARK: Statements
 
@@ -313,15 +316,6 @@ package struct RowKeys: Sendable {
       "the key does not fit the columns \(key.columns.map(\.name).joined(separator: ", "))",
       remedy: "select the identifiers again"
     ).about(key(at: number))
-  }
-}
-
-extension BatchError {
-  /// The error with its row's key.
-  func about(_ key: PrimaryKey) -> BatchError {
-    var error = self
-    error.message = "identifier \(key): \(message)"
-    return error
   }
 }
 

@@ -18,7 +18,7 @@ extension ChunkTransaction where Change == PostgresTransform {
   /// - Throws: The errors of ``run(_:at:under:by:in:)`` and of `compute`; one of code `retryLater` if rows are
   ///   postponed, so the chunk must be retried.
   package func run(
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     at positions: Range<Int>,
     under lease: SpanLease,
     by method: inout WritingMethod,

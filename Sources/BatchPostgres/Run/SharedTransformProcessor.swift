@@ -9,7 +9,7 @@ package import BatchIdentifiers
 /// computed.
 package struct SharedTransformProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
-    fileprivate var chunk: TransformedRows
+    fileprivate var chunk: TransformedRows<RowKeys>
     fileprivate let worker: PostgresConnection
   }
 

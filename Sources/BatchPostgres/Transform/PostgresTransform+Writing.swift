@@ -2,11 +2,6 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-extension BatchError.Code {
-  /// Rows have changed since they were read: the same code as for SQLite.
-  fileprivate static let rowsChanged = Self(rawValue: "rowsChanged")
-}
-
 extension BatchError {
   /// Whether nothing was done because rows have changed since they were read.
   package var isAboutStaleRows: Bool { code == .rowsChanged }
@@ -22,7 +17,7 @@ extension BatchError {
 
 extension PostgresTransform: ChunkChange {
   package func countingStatement(
-    for chunk: TransformedRows
+    for chunk: TransformedRows<RowKeys>
   ) throws(BatchError) -> PostgresStatement? {
     // Failures count toward the whole run's limit, which only listing checks.
     guard !isOneByOne, chunk.failures.isEmpty, !chunk.changed.isEmpty else { return nil }
@@ -30,7 +25,7 @@ extension PostgresTransform: ChunkChange {
   }
 
   package func counted(
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     by answer: PostgresResult
   ) throws(BatchError) -> ChunkResult {
     try requireAll(answer.affectedCount, chunk.changed.count)
@@ -45,7 +40,7 @@ extension PostgresTransform: ChunkChange {
   }
 
   package func list(
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession
@@ -59,7 +54,7 @@ extension PostgresTransform: ChunkChange {
 
   /// Sets the rows of a chunk in parts, each in a savepoint; `set` sets some of the rows.
   fileprivate func list(
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession,
@@ -100,10 +95,10 @@ extension PostgresTransform: ChunkChange {
   /// This costs the server no more than computing the values itself. Otherwise the statement joins the rows with the
   /// arrays. Texts and blobs always need the join: the server reads an array of them from its start to find an element.
   func statement(
-    for chunk: TransformedRows,
+    for chunk: TransformedRows<RowKeys>,
     _ rows: [Int]
   ) throws(BatchError) -> PostgresStatement {
-    let elements = writes.indices.map { element(of: $0, chunk.values, rows) }
+    let elements = writes.indices.map { element(of: $0, chunk.changes.values, rows) }
     let first = parameters.values.count
     if table.kind != .view, 2 * rows.count >= chunk.count,
       elements.allSatisfy(\.hasFixedSize), let number = chunk.rows.keys.number(in: table),
@@ -191,7 +186,7 @@ extension PostgresTransform: ChunkChange {
   ///   - elements: How the values of each column are sent.
   /// - Returns: The versions, then the values.
   private func companions(
-    of chunk: TransformedRows,
+    of chunk: TransformedRows<RowKeys>,
     _ rows: [Int?],
     _ elements: [PostgresArray.Element]
   ) -> [RowKeys.Companion] {
@@ -199,7 +194,7 @@ extension PostgresTransform: ChunkChange {
       RowKeys.Companion(name: Companion.version, values: versions(of: chunk.rows, rows))
     ]
     for (column, element) in elements.enumerated() {
-      let sent = sent(column, chunk.values, rows, as: element)
+      let sent = sent(column, chunk.changes.values, rows, as: element)
       companions.append(.init(name: Companion.value(of: column), values: sent.values))
       if let nulls = sent.nulls {
         companions.append(.init(name: Companion.nulls(of: column), values: nulls))
@@ -211,13 +206,13 @@ extension PostgresTransform: ChunkChange {
     return companions
   }
 
-  private func versions(of chunk: ReadRows, _ rows: [Int?]) -> PostgresArray {
+  private func versions(of chunk: ReadRows<RowKeys>, _ rows: [Int?]) -> PostgresArray {
     if table.kind == .view {
-      return PostgresArray(rows.map { row in row.map { chunk.versions[$0] } ?? 0 })
+      return PostgresArray(rows.map { row in row.map { chunk.marks[$0] } ?? 0 })
     }
     var array = PostgresArray(of: .transaction, capacity: rows.count)
     for row in rows {
-      array.append(transaction: row.map { UInt32(truncatingIfNeeded: chunk.versions[$0]) } ?? 0)
+      array.append(transaction: row.map { UInt32(truncatingIfNeeded: chunk.marks[$0]) } ?? 0)
     }
     return array
   }
@@ -226,7 +221,7 @@ extension PostgresTransform: ChunkChange {
   /// value, if not all have one.
   private func sent(
     _ column: Int,
-    _ values: RowValues,
+    _ values: ValueBlock,
     _ rows: [Int?],
     as element: PostgresArray.Element
   ) -> (values: PostgresArray, nulls: PostgresArray?, flags: PostgresArray?) {
@@ -248,10 +243,10 @@ extension PostgresTransform: ChunkChange {
         continue
       }
       switch (kind, element) {
-      case (.integer, .integer): array.append(values.integer(row, column))
-      case (.integer, .real): array.append(Double(values.integer(row, column)))
+      case (.integer, .integer): array.append(values.word(row, column))
+      case (.integer, .real): array.append(Double(values.word(row, column)))
       case (.real, .real): array.append(values.real(row, column))
-      case (.integer, _): array.append(bytes: Array(String(values.integer(row, column)).utf8).span)
+      case (.integer, _): array.append(bytes: Array(String(values.word(row, column)).utf8).span)
       case (.real, _):
         array.append(bytes: Array(PostgresValue.text(of: values.real(row, column)).utf8).span)
       default: array.append(bytes: Array(values.bytes(row, column)).span)
@@ -264,10 +259,10 @@ extension PostgresTransform: ChunkChange {
   /// the server converts like literals, or refuses with a reason.
   private func element(
     of column: Int,
-    _ values: RowValues,
+    _ values: ValueBlock,
     _ rows: [Int]
   ) -> PostgresArray.Element {
-    func are(_ kinds: RowValues.Kind...) -> Bool {
+    func are(_ kinds: ValueBlock.Kind...) -> Bool {
       rows.allSatisfy {
         let kind = values.kind($0, column)
         return kind == .null || kind == .unset || kinds.contains(kind)
@@ -291,16 +286,16 @@ struct LockingTransform: ChunkChange {
   var path: SearchPath { transform.path }
   var expected: ExpectedTables? { transform.expected }
 
-  func countingStatement(for chunk: TransformedRows) -> PostgresStatement? { nil }
+  func countingStatement(for chunk: TransformedRows<RowKeys>) -> PostgresStatement? { nil }
 
-  func counted(_ chunk: TransformedRows, by answer: PostgresResult) -> ChunkResult {
+  func counted(_ chunk: TransformedRows<RowKeys>, by answer: PostgresResult) -> ChunkResult {
     preconditionFailure("it has no such statement")
   }
 
   func canBeListed(_ error: BatchError) -> Bool { false }
 
   func list(
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy,
     in session: PostgresSession

@@ -1,4 +1,5 @@
 #if PostgreSQL
+package import BatchEngine
 package import BatchIdentifiers
 
 /// A change whose values are computed outside the server: it reads the rows of a chunk, computes their new values, and
@@ -91,16 +92,13 @@ package struct PostgresTransform: Sendable {
   /// The query that reads a chunk and the statement that sets the computed values, for a sample key and values that are
   /// never set.
   func sample() throws(BatchError) -> (query: String, statement: PostgresStatement) {
-    var rows = ReadRows(of: reads, keys: try .sample(of: key))
+    var rows = ReadRows(columns: reads.map(\.name), keys: try RowKeys.sample(of: key))
     rows.numbers = [0]
-    rows.versions = [0]
-    for _ in reads { rows.values.appendNull() }
-    rows.values.endRow()
-    var computed = ComputedRows(RowValues(columns: writes.count))
-    for _ in writes { computed.values.appendNull() }
-    computed.values.endRow()
+    rows.marks = [0]
+    rows.values = ValueBlock(columns: reads.count, capacity: 1, count: 1)
+    let nulls = RowChanges(values: ValueBlock(columns: writes.count, capacity: 1, count: 1))
     return (
-      try reader.query(for: rows.keys), try statement(for: TransformedRows(rows, computed), [0])
+      try reader.query(for: rows.keys), try statement(for: TransformedRows(rows, nulls), [0])
     )
   }
 
@@ -135,8 +133,8 @@ package struct PostgresTransform: Sendable {
     within limit: Duration? = nil,
     in session: PostgresSession,
     _ compute: RowComputation
-  ) throws(BatchError) -> TransformedRows {
-    var rows: ReadRows
+  ) throws(BatchError) -> TransformedRows<RowKeys> {
+    var rows: ReadRows<RowKeys>
     do {
       rows = try read(keys, holding: byteLimit, within: limit, in: session)
     } catch {
@@ -144,18 +142,18 @@ package struct PostgresTransform: Sendable {
       let half = keys.part(0..<keys.count / 2)
       return try prepare(half, holding: byteLimit, within: limit, in: session, compute)
     }
-    let computed = try compute(rows)
-    if computed.values.count < rows.count { rows = rows.prefix(computed.values.count) }
-    return TransformedRows(rows, computed)
+    let changes = try compute(rows)
+    if changes.values.count < rows.count { rows = rows.prefix(changes.values.count) }
+    return TransformedRows(rows, changes)
   }
 
   /// Reads the rows of a chunk again, and computes those that have changed or were postponed.
   package func refresh(
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     within limit: Duration? = nil,
     in session: PostgresSession,
     _ compute: RowComputation
-  ) throws(BatchError) -> TransformedRows {
+  ) throws(BatchError) -> TransformedRows<RowKeys> {
     try chunk.renewed(read(chunk.rows.keys, within: limit, in: session), compute)
   }
 
@@ -166,8 +164,9 @@ package struct PostgresTransform: Sendable {
     holding byteLimit: Int = .max,
     within limit: Duration? = nil,
     in session: PostgresSession
-  ) throws(BatchError) -> ReadRows {
-    var rows = ReadRows(of: reads, keys: keys)
+  ) throws(BatchError) -> ReadRows<RowKeys> {
+    var rows = ReadRows(columns: reads.map(\.name), keys: keys)
+    rows.values = ValueBlock(columns: reads.count, capacity: keys.count)
     var reached = keys.count
     // A constant: capturing the columns would copy their names for each row.
     let forms = reads.map(\.form)
@@ -178,16 +177,14 @@ package struct PostgresTransform: Sendable {
         rows.notMatching.append(row.number)
         return true
       }
-      for form in forms {
-        if let place = row.next(in: bytes) {
-          try rows.values.append(bytes.extracting(place), as: form)
-        } else {
-          rows.values.appendNull()
-        }
+      let place = rows.values.count
+      rows.values.count += 1
+      for (column, form) in forms.enumerated() {
+        guard let value = row.next(in: bytes) else { continue }
+        try rows.values.set(place, column, bytes.extracting(value), as: form)
       }
-      rows.values.endRow()
       rows.numbers.append(row.number)
-      rows.versions.append(row.version)
+      rows.marks.append(row.version)
       guard rows.values.byteCount >= byteLimit else { return true }
       reached = row.number + 1
       return false
@@ -200,23 +197,39 @@ package struct PostgresTransform: Sendable {
   }
 }
 
-extension RowValues {
-  /// Appends a value in binary form.
-  fileprivate mutating func append(
+/// Computes the changes of rows.
+///
+/// It may be called again with the same rows: after a crash, or after others have changed some of them.
+package typealias RowComputation =
+  @Sendable (ReadRows<RowKeys>) throws(BatchError) -> RowChanges
+
+extension ValueBlock {
+  /// Sets a value from its binary form.
+  fileprivate mutating func set(
+    _ row: Int,
+    _ column: Int,
     _ value: Span<UInt8>,
     as form: PostgresColumn.Form
   ) throws(BatchError) {
     switch form {
-    case .boolean: append(integer: value[0] == 0 ? 0 : 1)
-    case .integer: append(integer: value.bigEndianInteger() ?? 0)
+    case .boolean: set(row, column, integer: value[0] == 0 ? 0 : 1)
+    case .integer: set(row, column, integer: value.bigEndianInteger() ?? 0)
     case .singleReal:
       // By its shortest digits: somebody wrote 0.1, not 0.10000000149011612.
       let single = Float(bitPattern: value.bigEndian(at: 0, as: UInt32.self))
-      append(real: Double("\(single)") ?? Double(single))
-    case .real: append(real: Double(bitPattern: value.bigEndian(at: 0, as: UInt64.self)))
-    case .blob: try append(blob: value)
-    case .number, .text: try append(text: value)
+      try set(row, column, number: Double("\(single)") ?? Double(single))
+    case .real:
+      let real = Double(bitPattern: value.bigEndian(at: 0, as: UInt64.self))
+      try set(row, column, number: real)
+    case .blob: try set(row, column, .blob, bytes: value)
+    case .number, .text: try set(row, column, .text, bytes: value)
     }
+  }
+
+  /// Sets a number; NaN as text, since a handler's numbers are SQLite's, which has none.
+  private mutating func set(_ row: Int, _ column: Int, number: Double) throws(BatchError) {
+    if number.isNaN { return try set(row, column, .text, bytes: "NaN".utf8) }
+    set(row, column, real: number)
   }
 }
 #endif

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// A table in both databases, and how its rows are found.

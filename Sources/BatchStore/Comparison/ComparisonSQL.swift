@@ -1,3 +1,5 @@
+import BatchEngine
+
 /// The statements that compare the rows of a table.
 ///
 /// In all of them `a` is the table in the database and `b` that in the other file. Both are read in

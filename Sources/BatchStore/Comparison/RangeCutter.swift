@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// Cuts tables into parts, which free workers compare in order.

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// The differences between two databases' schemas, and the tables in both.

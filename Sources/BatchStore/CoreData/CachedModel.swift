@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// The model that Core Data keeps in a store: a packed archive in the table `Z_MODELCACHE`.

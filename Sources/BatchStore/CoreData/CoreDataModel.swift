@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// The model of a store made by Core Data: its entities by name, and where their rows are.

@@ -1,3 +1,5 @@
+package import BatchEngine
+
 /// A condition that selects rows, with the tables that its terms read.
 ///
 /// When a selected row is written, the condition is checked again, but only its terms about the row

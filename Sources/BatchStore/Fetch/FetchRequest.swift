@@ -1,3 +1,5 @@
+public import BatchEngine
+
 /// Which identifiers to fetch, and in which order.
 ///
 /// The counterpart of `NSFetchRequest` with a result type of object IDs, and of SwiftData's

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// A fetch request resolved against the schema: the SQL that fetches identifiers.

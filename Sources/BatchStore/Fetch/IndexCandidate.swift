@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// The columns of a possible index.

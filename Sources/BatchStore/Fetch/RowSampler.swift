@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 package import BatchIdentifiers
 
 /// Reads the first rows of a selection, with the results of some expressions.

@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// Reads columns of rows by their rowids, many rows per statement.

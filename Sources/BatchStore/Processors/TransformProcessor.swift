@@ -74,7 +74,7 @@ package struct TransformProcessor: ChunkProcessor {
       content: Prepared(chunk: chunk, context: context),
       count: chunk.count,
       byteCount: chunk.byteCount,
-      postponement: chunk.postponement
+      postponement: chunk.transformed.postponement
     )
   }
 
@@ -109,7 +109,7 @@ package struct TransformProcessor: ChunkProcessor {
         )
       }
       // Rare enough to redo the whole chunk.
-      if let error = chunk.postponement { throw error }
+      if let error = chunk.transformed.postponement { throw error }
     }
   }
 

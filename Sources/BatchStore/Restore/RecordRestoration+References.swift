@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// A foreign key of one or more columns.

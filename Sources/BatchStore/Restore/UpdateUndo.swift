@@ -19,14 +19,7 @@ package struct UpdateUndo: RowHandler {
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
     let columns = log.undo.shape.columns
-    var changes = RowChanges(
-      values: ValueBlock(
-        columns: columns.count,
-        capacity: rows.count,
-        count: rows.count,
-        filledWith: .unset
-      )
-    )
+    var changes = RowChanges(ofRows: rows.count, columns: columns.count)
     let places = (0..<rows.count).map { rows.position(of: $0) }
     try log.forEachRow(at: places) { index, record, row throws(BatchError) in
       func isSame(_ values: ValueBlock) -> Bool {

@@ -1,3 +1,5 @@
+public import BatchEngine
+
 /// A set of SQLite's storage classes.
 @usableFromInline
 package struct StorageClasses: OptionSet, Sendable {

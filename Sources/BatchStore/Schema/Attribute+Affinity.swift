@@ -1,3 +1,5 @@
+package import BatchEngine
+
 extension Attribute {
   /// The storage classes whose values the column always stores unchanged.
   ///

@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// Tests rows one after another against their table's constraints, in a copy of the table in memory:

@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// A kind of object and how it is stored: its table, its key, its attributes.

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// A column that refers to rows of a table.

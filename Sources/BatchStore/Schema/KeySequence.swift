@@ -1,3 +1,4 @@
+import BatchEngine
 public import BatchIdentifiers
 
 /// The integer keys given out for one table, none of them twice.

@@ -1,3 +1,5 @@
+import BatchEngine
+
 extension SQLValue {
   /// The value of a column's DEFAULT in the schema, if it is a literal.
   ///

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// A table or view as far as its rows depend on it: its kind, key and columns.

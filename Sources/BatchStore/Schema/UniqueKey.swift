@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// Columns of a table whose values no two rows share, except NULL.

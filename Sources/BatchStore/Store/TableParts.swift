@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// The parts of a table besides its columns: indexes, foreign keys and triggers.

@@ -30,7 +30,7 @@ extension RowTransform {
       try read(keys, at: first, holding: byteLimit, in: connection)
     }
     let changes = try handler.changes(
-      of: rows,
+      of: rows.handled,
       setting: writes.count,
       run: run,
       onFailure: policy,
@@ -40,7 +40,7 @@ extension RowTransform {
     if changes.values.count < rows.count {
       rows = rows.prefix(changes.values.count)
     }
-    return TransformedChunk(rows, changes, run: run, lookCount: lookCount)
+    return TransformedChunk(TransformedRows(rows, changes), run: run, lookCount: lookCount)
   }
 
   /// Reads the rows of a chunk again, and computes the changes of those that differ, and of those
@@ -57,11 +57,11 @@ extension RowTransform {
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
     let rows = try connection.transaction(.deferred) { () throws(BatchError) in
-      try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
+      try read(chunk.rows.keys.keys, at: chunk.rows.first, in: connection)
     }
     return try chunk.renewed(rows, lookCount: lookCount) { rows throws(BatchError) in
       try handler.changes(
-        of: rows,
+        of: rows.handled,
         setting: writes.count,
         run: chunk.run,
         onFailure: policy,

@@ -80,7 +80,7 @@ extension RowTransform {
     in connection: Connection
   ) throws(BatchError) -> ChunkResult {
     var written = ChunkResult()
-    for number in 0..<chunk.rows.keys.identifierCount {
+    for number in 0..<chunk.count {
       let policy = policy.after(written.failures.count)
       let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
       let one = try set(row, by: row.keys, onFailure: policy, in: connection)
@@ -96,7 +96,7 @@ extension RowTransform {
     recomputes: Bool,
     in connection: Connection
   ) throws(BatchError) -> TransformedChunk {
-    let rows = try read(chunk.rows.keys, at: chunk.rows.first, in: connection)
+    let rows = try read(chunk.rows.keys.keys, at: chunk.rows.first, in: connection)
     return try chunk.renewed(rows, lookCount: chunk.lookCount) { rows throws(BatchError) in
       guard recomputes else {
         throw BatchError(
@@ -107,7 +107,7 @@ extension RowTransform {
       }
       return try withTimeLimit(timeout) { () throws(BatchError) in
         let changes = try handler.changes(
-          of: rows,
+          of: rows.handled,
           setting: writes.count,
           run: chunk.run,
           onFailure: policy,
@@ -127,9 +127,9 @@ extension RowTransform {
     in connection: Connection
   ) throws(BatchError) -> ChunkResult {
     var written = ChunkResult()
-    written.passedOver = chunk.passedOver
-    written.failures = chunk.failures
-    if let failure = chunk.failures.dropFirst(policy.limit).first {
+    written.passedOver = chunk.transformed.passedOver
+    written.failures = chunk.transformed.failures
+    if let failure = written.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
     }
     guard !chunk.numbers.isEmpty else { return written }

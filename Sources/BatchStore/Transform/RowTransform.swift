@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 package import BatchIdentifiers
 
 /// A change whose values are computed outside SQL: rows are read, a handler computes, the writer
@@ -139,7 +139,7 @@ package struct RowTransform: Sendable {
     at first: Int,
     holding byteLimit: Int = .max,
     in connection: Connection
-  ) throws(BatchError) -> ChunkRows {
+  ) throws(BatchError) -> ReadRows<ReadKeys> {
     try target.expected?.verify(in: connection)
     let identifiers = keys
     let isTable = source.table == target.entity.table
@@ -151,12 +151,13 @@ package struct RowTransform: Sendable {
     let isChecked = predicate != nil
     let keyColumn = reads.count + (isChecked ? 1 : 0)
     var values = ValueBlock(columns: keyColumn + (keys.isRange ? 1 : 0), capacity: selected)
-    var rows = ChunkRows(columns: reads, keys: identifiers, at: first)
+    var read = ReadKeys(identifiers)
+    if case .located(let located) = keys { read.isRangeOfKeys = located.isRangeOfKeys }
+    var rows = ReadRows(columns: reads, keys: read, at: first)
     var reached = selected
     rows.numbers.reserveCapacity(selected)
-    if case .located(let located) = keys { rows.isRangeOfKeys = located.isRangeOfKeys }
-    let hasRowIDs = keys.isRange && !rows.isRangeOfKeys
-    if hasRowIDs { rows.rowIDs.reserveCapacity(selected) }
+    let hasRowIDs = keys.isRange && !read.isRangeOfKeys
+    if hasRowIDs { rows.marks.reserveCapacity(selected) }
     // The rows that satisfy `where`; usually all of a chunk's.
     var matching: [Int] = []
     matching.reserveCapacity(selected)
@@ -182,26 +183,17 @@ package struct RowTransform: Sendable {
         }
         matching.append(row)
         rows.numbers.append(number)
-        if hasRowIDs { rows.rowIDs.append(rowID) }
+        if hasRowIDs { rows.marks.append(rowID) }
       }
     }
     values.keepColumns(reads.count)
     let isWhole = matching.count == values.count && reached == selected
     rows.values = isWhole ? values : values.selecting(matching)
-    if reached < selected { rows.keys = identifiers.part(0..<reached) }
+    if reached < selected { rows.keys = read.part(0..<reached) }
     guard rows.count + rows.notMatching.count <= reached else {
       throw BatchError.ambiguousKey(of: target.entity, target.key)
     }
     if !rows.notMatching.isEmpty { try target.recheck.check(rows.passedOver.counts) }
     return rows
-  }
-}
-
-extension BatchError {
-  /// The error with the key of its row.
-  func about(_ key: PrimaryKey) -> BatchError {
-    var error = self
-    error.message = "identifier \(PrimaryKey.shown(key.description)): \(message)"
-    return error
   }
 }

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// Values of some rows, column by column, in few bytes.

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// A table whose rows can be recorded and restored: its key and columns.

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 
 /// Rows before a change, by key.

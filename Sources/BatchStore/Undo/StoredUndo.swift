@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// A run's undo data in the store: its row in `_batch_undo_run`, and its records in `_batch_undo`.

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// The undo records of a run, the last one first.

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 extension BulkChange {

@@ -1,5 +1,5 @@
-import BatchEngine
-public import BatchIdentifiers
+package import BatchEngine
+package import BatchIdentifiers
 
 extension Recheck {
   /// Stops at rows that no longer satisfy `where`, if the job demands it.
@@ -11,11 +11,6 @@ extension Recheck {
       advice: "remove \(.recheck) to skip such rows"
     )
   }
-}
-
-extension BatchError.Code {
-  /// A selected row no longer satisfies `where`, and the job demands a stop.
-  public static let noLongerMatching = Self(rawValue: "noLongerMatching")
 }
 
 /// A change that SQL alone can make: the chunk's identifiers go directly to the writer lane,

@@ -1,3 +1,4 @@
+package import BatchEngine
 package import BatchIdentifiers
 
 /// Tests rows one after another against the foreign keys by which rows of their table refer to others

@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 package import BatchIdentifiers
 
 /// Rows of one table that are changed together, many per statement, if they are still as they were
@@ -117,9 +117,4 @@ package struct RowSet: Sendable {
       return false
     }
   }
-}
-
-extension BatchError.Code {
-  /// Rows are no longer as they were read.
-  package static let rowsChanged = Self(rawValue: "rowsChanged")
 }

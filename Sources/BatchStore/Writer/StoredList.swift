@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// The identifier list of a run, kept in the store as well as in the checkpoint: the bytes of the

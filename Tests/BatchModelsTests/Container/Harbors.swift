@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchModels
 import BatchStore
 import Foundation

@@ -10,11 +10,8 @@ import Testing
 
   /// The rows with the keys 1 to `count`.
   private func rows(_ count: Int) -> ChunkRows {
-    var rows = ChunkRows(columns: [], keys: .rowIDs((1...count).map { Int64($0) }))
-    rows.values = ValueBlock(columns: 0, capacity: count, count: count)
-    rows.numbers = Array(0..<count)
-    rows.rowIDs = (1...count).map { Int64($0) }
-    return rows
+    let values = ValueBlock(columns: 0, capacity: count, count: count)
+    return ChunkRows(values, of: [], numbers: Array(0..<count)) { .integer(Int64($0) + 1) }
   }
 
   /// Reads answers to a number of rows.

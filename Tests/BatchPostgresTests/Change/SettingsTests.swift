@@ -141,7 +141,7 @@ import Testing
       () throws(BatchError) in
       let keys = (try? trial.keys())!
       let rows = try transform.read(keys, .locking, in: trial.session)
-      #expect(rows.values.text(0, 0) == "2026-03-04 00:00:00+00")
+      #expect(rows.values.value(0, 0) == .text("2026-03-04 00:00:00+00"))
       #expect(try trial.session.text("SHOW timezone") == "Asia/Tokyo")
       #expect(try trial.session.text("SHOW datestyle") == "German, DMY")
     }

@@ -8,20 +8,17 @@ import Testing
 
 @Suite struct PostgresTransformTests {
   /// Sets the first written column to the first read column plus one.
-  @Sendable private static func addOne(_ rows: ReadRows) throws(BatchError) -> ComputedRows {
-    var values = RowValues(columns: 1)
+  @Sendable private static func addOne(_ rows: ReadRows<RowKeys>) throws(BatchError) -> RowChanges {
+    var changes = RowChanges(ofRows: rows.count, columns: 1)
     for row in 0..<rows.count {
-      values.append(integer: rows.values.integer(row, 0) + 1)
-      values.endRow()
+      changes.values.set(row, 0, integer: rows.values.word(row, 0) + 1)
     }
-    return ComputedRows(values)
+    return changes
   }
 
   /// Sets the written columns to the read ones.
-  @Sendable private static func copy(_ rows: ReadRows) throws(BatchError) -> ComputedRows {
-    var values = RowValues(columns: rows.columns.count)
-    for row in 0..<rows.count { try values.append(row: row, of: rows.values) }
-    return ComputedRows(values)
+  @Sendable private static func copy(_ rows: ReadRows<RowKeys>) throws(BatchError) -> RowChanges {
+    RowChanges(values: rows.values)
   }
 
   /// Sets the rows of a chunk in one transaction.
@@ -29,7 +26,7 @@ import Testing
   private static func write(
     _ trial: ChangeTrial,
     _ transform: PostgresTransform,
-    _ chunk: TransformedRows,
+    _ chunk: TransformedRows<RowKeys>,
     _ method: WritingMethod,
     onFailure policy: FailurePolicy = .failChunk
   ) throws -> ChunkResult {
@@ -88,7 +85,8 @@ import Testing
     // Each is another version of its row.
     #expect(try trial.session.integer("SELECT count(DISTINCT xmin::text) FROM t") == 1)
     #expect(chunk.rows.values.real(0, 5) == 1.1)
-    #expect(chunk.rows.values.text(0, 7) == "123456789012345678901234567890.123456789")
+    let number = "123456789012345678901234567890.123456789"
+    #expect(chunk.rows.values.value(0, 7) == .text(number))
   }
 
   @Test(arguments: [
@@ -130,16 +128,16 @@ import Testing
     )
     let transform = try trial.transform(["id"], ["s", "v", "x", "w", "p"])
     let compute: RowComputation = { rows throws(BatchError) in
-      var values = RowValues(columns: 5)
+      var changes = RowChanges(ofRows: rows.count, columns: 5)
       for row in 0..<rows.count {
-        values.append(integer: row == 1 ? 70_000 : 7)
-        try values.append(text: row == 2 ? "abcd" : "abc")
-        if row == 3 { try values.append(text: "ten") } else { values.append(real: 1.5) }
-        try values.append(text: row == 4 ? "a\0b" : "a")
-        values.append(integer: row == 5 ? 99 : 1)
-        values.endRow()
+        let values: [SQLValue] = [
+          .integer(row == 1 ? 70_000 : 7), .text(row == 2 ? "abcd" : "abc"),
+          row == 3 ? .text("ten") : .real(1.5), .text(row == 4 ? "a\0b" : "a"),
+          .integer(row == 5 ? 99 : 1),
+        ]
+        for (column, value) in values.enumerated() { try changes.values.set(row, column, value) }
       }
-      return ComputedRows(values)
+      return changes
     }
     let chunk = try transform.prepare(trial.keys(), in: trial.session, compute)
     let written = try Self.write(trial, transform, chunk, .listing, onFailure: .skip(upTo: 5))
@@ -172,13 +170,12 @@ import Testing
     )
     let transform = try trial.transform(["id"], ["a", "b"])
     let chunk = try transform.prepare(trial.keys(), in: trial.session) { rows throws(BatchError) in
-      var values = RowValues(columns: 2)
+      var changes = RowChanges(ofRows: rows.count, columns: 2)
       for row in 0..<rows.count {
-        if row % 3 == 1 { values.append(integer: 7) } else { values.appendUnset() }
-        if row % 3 == 2 { values.appendNull() } else { values.appendUnset() }
-        values.endRow()
+        if row % 3 == 1 { changes.values.set(row, 0, integer: 7) }
+        if row % 3 == 2 { changes.values.setNull(row, 1) }
       }
-      return ComputedRows(values)
+      return changes
     }
     let written = try Self.write(trial, transform, chunk, .counting)
     #expect(written.succeeded == 6)
@@ -237,26 +234,18 @@ import Testing
     }
     let transform = try trial.transform(["id"], columns)
     let chunk = try transform.prepare(trial.keys(), in: trial.session) { rows throws(BatchError) in
-      var values = RowValues(columns: columns.count)
+      var changes = RowChanges(ofRows: rows.count, columns: columns.count)
       for row in 0..<rows.count {
-        let id = rows.values.integer(row, 0)
-        for value in Self.choice(of: id, seed: seed, rate: rate, columns: columns.count) {
-          switch value {
-          case nil: values.appendUnset()
-          case "-": values.appendNull()
-          case let text?:
-            if let integer = Int64(text) {
-              values.append(integer: integer)
-            } else if let real = Double(text) {
-              values.append(real: real)
-            } else {
-              try values.append(text: text)
-            }
-          }
+        let id = rows.values.word(row, 0)
+        let choice = Self.choice(of: id, seed: seed, rate: rate, columns: columns.count)
+        for (column, text) in choice.enumerated() {
+          guard let text else { continue }
+          let number = Int64(text).map { SQLValue.integer($0) } ?? Double(text).map { .real($0) }
+          let value = text == "-" ? .null : number ?? .text(text)
+          try changes.values.set(row, column, value)
         }
-        values.endRow()
       }
-      return ComputedRows(values)
+      return changes
     }
     let written = try Self.write(trial, transform, chunk, .counting)
     #expect(written.succeeded == changed)
@@ -283,8 +272,8 @@ import Testing
     #expect(error?.message.contains("abc1") == true)
     try other.run("ALTER TABLE t ALTER n TYPE numeric USING id")
     let chunk = try transform.prepare(trial.keys(), in: trial.session, Self.copy)
-    #expect(chunk.rows.values.integer(4, 0) == 5)
-    #expect(chunk.rows.values.text(4, 1) == "5")
+    #expect(chunk.rows.values.value(4, 0) == .integer(5))
+    #expect(chunk.rows.values.value(4, 1) == .text("5"))
     // The value computed as text is not an integer: nothing is written, and the message names the
     // column.
     let refusal = #expect(throws: BatchError.self) {
@@ -309,9 +298,7 @@ import Testing
     // A handler may stop sooner.
     let shorter = try transform.prepare(keys, holding: 1 << 20, in: trial.session) {
       rows throws(BatchError) in
-      var values = RowValues(columns: 1)
-      for row in 0..<4 { try values.append(row: row, of: rows.values) }
-      return ComputedRows(values)
+      RowChanges(values: rows.values.selecting(0..<4))
     }
     #expect(shorter.count == 4)
   }

@@ -10,16 +10,15 @@ import Testing
 @Suite struct TransformRunTests {
   /// Adds one to `n`, after calling `before`.
   private static func addOne(
-    _ before: @escaping @Sendable (ReadRows) -> Void = { _ in }
+    _ before: @escaping @Sendable (ReadRows<RowKeys>) -> Void = { _ in }
   ) -> RowComputation {
     { rows throws(BatchError) in
       before(rows)
-      var values = RowValues(columns: 1)
+      var changes = RowChanges(ofRows: rows.count, columns: 1)
       for row in 0..<rows.count {
-        values.append(integer: rows.values.integer(row, 0) + 1)
-        values.endRow()
+        changes.values.set(row, 0, integer: rows.values.word(row, 0) + 1)
       }
-      return ComputedRows(values)
+      return changes
     }
   }
 
@@ -152,17 +151,15 @@ import Testing
       """
     )
     let compute: RowComputation = { rows throws(BatchError) in
-      var computed = ComputedRows(RowValues(columns: 1))
+      var computed = RowChanges(ofRows: rows.count, columns: 1)
       for row in 0..<rows.count {
         switch rows.key(of: row) {
         case .integer(7), .integer(31):
-          computed.values.appendUnset()
           computed.failures.append((row, BatchError(.handlerFailed, "no \(row)")))
         // It finds nothing to do.
-        case .integer(11): computed.values.appendUnset()
-        default: computed.values.append(integer: rows.values.integer(row, 0) + 1)
+        case .integer(11): break
+        default: computed.values.set(row, 0, integer: rows.values.word(row, 0) + 1)
         }
-        computed.values.endRow()
       }
       return computed
     }
@@ -218,7 +215,7 @@ import Testing
     #expect(try journeys { try host.commit(5..<10, under: lease) } == 2)
     let transform = try trial.trial.transform(["n"], ["n"])
     let transaction = Self.transaction(trial, transform)
-    var chunk: TransformedRows?
+    var chunk: TransformedRows<RowKeys>?
     #expect(
       try journeys {
         chunk = try transform.prepare(trial.trial.keys(10..<20), in: session, Self.addOne())

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchPipeline
 import BatchTool
 
 /// `batch` with handlers for the flights of `Examples/Flights`.

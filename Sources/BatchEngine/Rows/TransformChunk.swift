@@ -1,4 +1,3 @@
-import BatchEngine
 public import BatchIdentifiers
 
 /// A column of a chunk's rows, for loops over many values.
@@ -51,14 +50,7 @@ public struct TransformChunk: ~Copyable {
     self.rows = rows
     self.run = run
     self.writes = writes
-    changes = RowChanges(
-      values: ValueBlock(
-        columns: writes.count,
-        capacity: rows.count,
-        count: rows.count,
-        filledWith: .unset
-      )
-    )
+    changes = RowChanges(ofRows: rows.count, columns: writes.count)
   }
 
   /// The number of rows.

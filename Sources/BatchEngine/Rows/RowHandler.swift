@@ -1,4 +1,3 @@
-package import BatchEngine
 package import BatchIdentifiers
 
 /// Computes the new values of rows: a handler of a Swift program, or an external program.
@@ -39,6 +38,11 @@ package struct RowChanges: Sendable {
     self.values = values
   }
 
+  /// Makes changes that leave all rows as they are.
+  package init(ofRows count: Int, columns: Int) {
+    values = ValueBlock(columns: columns, capacity: count, count: count, filledWith: .unset)
+  }
+
   /// Notes an error of a row, which stays unchanged.
   package mutating func fail(_ row: Int, _ error: any Error) {
     let error = BatchError(thrownByHandler: error)
@@ -51,7 +55,7 @@ package struct RowChanges: Sendable {
   }
 
   /// Fails the rows that cannot be done now, since there is no retry.
-  mutating func failPostponed() {
+  package mutating func failPostponed() {
     failures += postponed
     postponed = []
     failures.sort { $0.row < $1.row }

@@ -1,4 +1,3 @@
-package import BatchEngine
 package import BatchIdentifiers
 
 extension RowHandler {
@@ -22,7 +21,7 @@ extension RowHandler {
     isLastTry: Bool = true,
     holding byteLimit: Int = .max
   ) throws(BatchError) -> RowChanges {
-    if rows.count == 0 { return RowChanges(values: ValueBlock(columns: columnCount, capacity: 0)) }
+    if rows.count == 0 { return RowChanges(ofRows: 0, columns: columnCount) }
     var whole: RowChanges?
     var bisection = Bisection(0..<rows.count, .failChunk)
     while let part = bisection.next() {
@@ -50,7 +49,7 @@ extension RowHandler {
         let isPostponed = error.code == .retryLater
         guard isPostponed || error.isAboutRows, policy != .failChunk || isPostponed && !isLastTry
         else { throw error }
-        if whole == nil { whole = RowChanges(values: Self.unset(rows.count, columnCount)) }
+        if whole == nil { whole = RowChanges(ofRows: rows.count, columns: columnCount) }
         if isPostponed, !isLastTry {
           whole?.postponed += part.map { ($0, error) }
           continue
@@ -65,10 +64,6 @@ extension RowHandler {
         break
       }
     }
-    return whole ?? RowChanges(values: Self.unset(rows.count, columnCount))
-  }
-
-  private static func unset(_ count: Int, _ columnCount: Int) -> ValueBlock {
-    ValueBlock(columns: columnCount, capacity: count, count: count, filledWith: .unset)
+    return whole ?? RowChanges(ofRows: rows.count, columns: columnCount)
   }
 }

@@ -1,22 +1,22 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// Writes rows as lines.
 ///
 /// NULL is `null` or an empty field, an empty text is `""`. A blob is
 /// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV; so may be a text that is not
 /// UTF-8, see ``InvalidText``. An infinity is `1e999`, which JSON readers parse as one.
-struct RowEncoder: Sendable {
+package struct RowEncoder: Sendable {
   private let format: RowFormat
   private let columns: [String]
   private let invalidText: InvalidText
   /// The text before each value: in NDJSON the column's name.
   private let prefixes: [[UInt8]]
   /// The header line, empty in NDJSON.
-  let header: [UInt8]
+  package let header: [UInt8]
   /// The columns whose 1 and 0 mean true and false.
   private let booleans: Set<Int>
 
-  init(
+  package init(
     format: RowFormat,
     columns: [String],
     booleans: Set<Int> = [],
@@ -53,7 +53,7 @@ struct RowEncoder: Sendable {
   ///
   /// - Returns: How many of its texts are not UTF-8.
   /// - Throws: `BatchError` of code `invalidText` if one is not, and that fails the row.
-  func append(
+  package func append(
     _ values: ValueBlock,
     _ row: Int,
     to line: inout [UInt8]
@@ -104,7 +104,7 @@ struct RowEncoder: Sendable {
 
 extension ValueBlock {
   /// Appends a value; returns false if it is text that is not UTF-8, and was repaired.
-  func appendJSON(_ row: Int, _ column: Int, to line: inout [UInt8]) -> Bool {
+  package func appendJSON(_ row: Int, _ column: Int, to line: inout [UInt8]) -> Bool {
     switch kind(row, column) {
     case .null, .unset: line.append(contentsOf: "null".utf8)
     case .integer: NumberText.append(word(row, column), to: &line)

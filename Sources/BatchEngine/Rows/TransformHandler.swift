@@ -1,4 +1,3 @@
-import BatchEngine
 package import BatchIdentifiers
 
 /// Swift code that computes new values for the rows of a `transform`, in one of three shapes.

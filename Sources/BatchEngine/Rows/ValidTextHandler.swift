@@ -1,4 +1,3 @@
-package import BatchEngine
 package import BatchIdentifiers
 
 /// Fails the rows that have text that is not UTF-8, and leaves the others to another handler.
@@ -31,14 +30,7 @@ package struct ValidTextHandler: RowHandler {
     let isWhole = failures.isEmpty
     if !isWhole, valid.isEmpty || failures.count > policy.limit {
       // The rest need not be tried.
-      var changes = RowChanges(
-        values: ValueBlock(
-          columns: writes,
-          capacity: rows.count,
-          count: rows.count,
-          filledWith: .unset
-        )
-      )
+      var changes = RowChanges(ofRows: rows.count, columns: writes)
       changes.failures = failures
       return changes
     }

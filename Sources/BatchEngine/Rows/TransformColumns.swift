@@ -1,4 +1,3 @@
-import BatchEngine
 public import BatchIdentifiers
 
 /// A job's columns and parameters for its handler, before any row is read.
@@ -16,14 +15,14 @@ public struct TransformColumns: Sendable {
   /// external effects.
   public let isRehearsal: Bool
 
-  /// Where the rows are; nil if that is no store of SQLite.
-  package let store: Store?
+  /// The store of the rows, if handlers may open it.
+  package let store: (any Sendable)?
 
   package init(
     reads: [String],
     writes: [String],
     parameters: [String: SQLValue],
-    store: Store?,
+    store: (any Sendable)?,
     isRehearsal: Bool = false
   ) {
     self.reads = reads
@@ -62,7 +61,7 @@ public struct TransformColumns: Sendable {
     in names: [String],
     _ columns: Remedy.Term
   ) throws(BatchError) -> Int {
-    if let index = names.firstIndex(where: { SQLName.equal($0, name) }) { return index }
+    if let index = names.firstIndex(where: { $0.isSameName(as: name) }) { return index }
     throw BatchError(
       .unknownAttribute,
       "the handler needs the column \(name.quotedForMessage)",
@@ -114,5 +113,15 @@ extension BatchError {
       .handlerFailed,
       "column \(column.quotedForMessage) holds \(kind.noun), and the handler expects \(expected)"
     )
+  }
+}
+
+extension String {
+  /// Whether two names of columns are equal in SQL: the case of ASCII letters does not matter.
+  fileprivate func isSameName(as other: String) -> Bool {
+    let folded = { (byte: UInt8) in
+      UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte
+    }
+    return utf8.lazy.map(folded).elementsEqual(other.utf8.lazy.map(folded))
   }
 }

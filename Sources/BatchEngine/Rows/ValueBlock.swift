@@ -15,8 +15,8 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   // As numbers, for code that is inlined into other modules.
-  @inlinable static var integerKind: UInt8 { 1 }
-  @inlinable static var realKind: UInt8 { 2 }
+  @inlinable package static var integerKind: UInt8 { 1 }
+  @inlinable package static var realKind: UInt8 { 2 }
 
   package private(set) var columnCount: Int
   /// The number of rows for which there is room.
@@ -29,7 +29,7 @@ package struct ValueBlock: Sendable, Equatable {
   package private(set) var bytes: [UInt8] = []
 
   /// The maximum length of texts and blobs in bytes: the places that a word can represent.
-  static let byteLimit = Int(UInt32.max)
+  package static let byteLimit = Int(UInt32.max)
 
   /// Makes a block of values of one kind without content.
   package init(columns: Int, capacity: Int, count: Int = 0, filledWith kind: Kind = .null) {
@@ -65,7 +65,7 @@ package struct ValueBlock: Sendable, Equatable {
 
   /// Calls `body` with the bytes of a text or a blob, valid only inside.
   @inline(__always)
-  func withBytes<Result>(
+  package func withBytes<Result>(
     _ row: Int,
     _ column: Int,
     _ body: (UnsafeRawBufferPointer) -> Result
@@ -87,14 +87,14 @@ package struct ValueBlock: Sendable, Equatable {
   package var byteCount: Int { bytes.count + count * columnCount * 9 }
 
   /// The key formed by the first columns of a row, byte for byte.
-  func key(of row: Int, columns: Int) -> PrimaryKey {
+  package func key(of row: Int, columns: Int) -> PrimaryKey {
     var encoder = EncodedKey.Encoder()
     appendKey(of: row, columns: columns, to: &encoder)
     return .encoded(encoder.key)
   }
 
   /// Appends the first columns of a row to a key, byte for byte.
-  func appendKey(of row: Int, columns: Int, to encoder: inout EncodedKey.Encoder) {
+  package func appendKey(of row: Int, columns: Int, to encoder: inout EncodedKey.Encoder) {
     for column in 0..<columns {
       switch kind(row, column) {
       case .null, .unset: encoder.appendNull()
@@ -112,16 +112,16 @@ package struct ValueBlock: Sendable, Equatable {
     kind(row, column) == .unset ? current : value(row, column)
   }
 
-  static func range(_ word: Int64) -> Range<Int> {
+  package static func range(_ word: Int64) -> Range<Int> {
     let bits = UInt64(bitPattern: word)
     let start = Int(truncatingIfNeeded: bits & 0xffff_ffff)
     return start..<(start + Int(truncatingIfNeeded: bits >> 32))
   }
 
-  /// Appends bytes to those of texts and blobs; returns the word with their place.
-  private mutating func append(_ content: some Collection<UInt8>) throws(BatchError) -> Int64 {
+  /// Has bytes appended to those of texts and blobs; returns the word with their place.
+  private mutating func append(_ body: (inout [UInt8]) -> Void) throws(BatchError) -> Int64 {
     let start = bytes.count
-    bytes.append(contentsOf: content)
+    body(&bytes)
     guard bytes.count <= Self.byteLimit else {
       bytes.removeLast(bytes.count - start)
       throw BatchError(
@@ -155,7 +155,7 @@ package struct ValueBlock: Sendable, Equatable {
     _ kind: Kind,
     bytes: some Collection<UInt8>
   ) throws(BatchError) {
-    put(kind, try append(bytes), row, column)
+    put(kind, try append { $0.append(contentsOf: bytes) }, row, column)
   }
 
   package mutating func set(_ row: Int, _ column: Int, _ value: SQLValue) throws(BatchError) {
@@ -169,6 +169,15 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
+  package mutating func set(
+    _ row: Int,
+    _ column: Int,
+    _ kind: Kind,
+    bytes content: Span<UInt8>
+  ) throws(BatchError) {
+    put(kind, try append { $0.append(copying: content) }, row, column)
+  }
+
   private mutating func put(_ kind: Kind, _ word: Int64, _ row: Int, _ column: Int) {
     let index = column * capacity + row
     kinds[index] = kind.rawValue
@@ -176,7 +185,7 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Removes a value, so that the column keeps its own.
-  mutating func unset(_ row: Int, _ column: Int) {
+  package mutating func unset(_ row: Int, _ column: Int) {
     put(.unset, 0, row, column)
   }
 
@@ -188,23 +197,23 @@ package struct ValueBlock: Sendable, Equatable {
   // MARK: Columns and rows
 
   /// The range of a column's values in ``kinds`` and ``words``.
-  func range(ofColumn column: Int) -> Range<Int> {
+  package func range(ofColumn column: Int) -> Range<Int> {
     column * capacity..<(column * capacity + count)
   }
 
   /// Replaces the kinds and words of a column of fixed-width values.
-  mutating func replace(column: Int, kinds newKinds: [UInt8], words newWords: [Int64]) {
+  package mutating func replace(column: Int, kinds newKinds: [UInt8], words newWords: [Int64]) {
     kinds.replaceSubrange(range(ofColumn: column), with: newKinds)
     words.replaceSubrange(range(ofColumn: column), with: newWords)
   }
 
   /// Whether some row has no value for a column.
-  func hasUnset(column: Int) -> Bool {
+  package func hasUnset(column: Int) -> Bool {
     kinds[range(ofColumn: column)].contains(Kind.unset.rawValue)
   }
 
   /// Whether any column of a row has a value.
-  func isSet(_ row: Int) -> Bool {
+  package func isSet(_ row: Int) -> Bool {
     for column in 0..<columnCount where kinds[column * capacity + row] != Kind.unset.rawValue {
       return true
     }
@@ -212,14 +221,14 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Drops all columns but the first ones.
-  mutating func keepColumns(_ kept: Int) {
+  package mutating func keepColumns(_ kept: Int) {
     kinds.removeLast((columnCount - kept) * capacity)
     words.removeLast((columnCount - kept) * capacity)
     columnCount = kept
   }
 
   /// Some of the columns; the bytes are shared.
-  func columns(_ columns: Range<Int>) -> ValueBlock {
+  package func columns(_ columns: Range<Int>) -> ValueBlock {
     var part = ValueBlock(columns: 0, capacity: capacity, count: count)
     part.columnCount = columns.count
     let places = columns.lowerBound * capacity..<columns.upperBound * capacity
@@ -232,7 +241,7 @@ package struct ValueBlock: Sendable, Equatable {
   /// Some of the rows; the bytes are shared.
   ///
   /// A row below 0 gets no values.
-  func selecting(_ rows: some Collection<Int>) -> ValueBlock {
+  package func selecting(_ rows: some Collection<Int>) -> ValueBlock {
     var part = ValueBlock(columns: columnCount, capacity: rows.count, count: rows.count)
     var target = 0
     for column in 0..<columnCount {
@@ -252,23 +261,23 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Whether a row equals one of another block with the same columns.
-  func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
+  package func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
     isSame(row, as: other, otherRow, columns: columnCount)
   }
 
   /// Whether a row equals one of another block in the first columns.
-  func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int, columns: Int) -> Bool {
+  package func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int, columns: Int) -> Bool {
     for column in 0..<columns where !isSame(row, column, as: other, otherRow) { return false }
     return true
   }
 
   /// Whether a row equals one of another block in one column.
-  func isSame(_ row: Int, _ column: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
+  package func isSame(_ row: Int, _ column: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
     isSame(row, column, as: other, otherRow, column)
   }
 
   /// Whether a row's value in a column equals that of another block's row in another column.
-  func isSame(
+  package func isSame(
     _ row: Int,
     _ column: Int,
     as other: ValueBlock,
@@ -283,12 +292,13 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Copies a row from another block with the same columns.
-  mutating func set(_ row: Int, from other: ValueBlock, _ otherRow: Int) throws(BatchError) {
+  package mutating func set(_ row: Int, from other: ValueBlock, _ otherRow: Int) throws(BatchError)
+  {
     for column in 0..<columnCount { try set(row, column, from: other, otherRow, column) }
   }
 
   /// Copies a value from another block.
-  mutating func set(
+  package mutating func set(
     _ row: Int,
     _ column: Int,
     from other: ValueBlock,
@@ -304,9 +314,9 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Replaces the rows from `row` on by those of another block.
-  mutating func replace(from row: Int, with other: ValueBlock) throws(BatchError) {
+  package mutating func replace(from row: Int, with other: ValueBlock) throws(BatchError) {
     let shift = Int64(bytes.count)
-    if !other.bytes.isEmpty { _ = try append(other.bytes) }
+    if !other.bytes.isEmpty { _ = try append { $0 += other.bytes } }
     for column in 0..<columnCount {
       for index in 0..<other.count {
         let source = column * other.capacity + index
@@ -320,7 +330,7 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Lets `body` write values of the last row in place.
-  mutating func withLastRow(
+  package mutating func withLastRow(
     _ body: (
       _ kinds: UnsafeMutablePointer<UInt8>,
       _ words: UnsafeMutablePointer<Int64>,

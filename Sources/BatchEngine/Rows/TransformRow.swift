@@ -1,4 +1,3 @@
-import BatchEngine
 public import BatchIdentifiers
 
 /// One row for a handler: the columns that were read, and its new values.
@@ -23,14 +22,7 @@ public struct TransformRow: ~Copyable {
     kinds = rows.values.kinds
     words = rows.values.words
     capacity = rows.values.capacity
-    changes = RowChanges(
-      values: ValueBlock(
-        columns: writes,
-        capacity: rows.count,
-        count: rows.count,
-        filledWith: .unset
-      )
-    )
+    changes = RowChanges(ofRows: rows.count, columns: writes)
   }
 
   /// The key of the row.

@@ -1,4 +1,4 @@
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// Writes rows as lines of JSON, with each key as `$identifier`.
 ///
