@@ -66,7 +66,7 @@ package struct RunDriver<Record: RunRecord> {
     _ answer: Answer
   ) async throws(BatchError) -> RunEntry<Record.Part> {
     let backoff = Backoff(terms.policy.retry)
-    return try await backoff.repeating { () throws(BatchError) in
+    return try await backoff.repeating(on: terms.host) { () throws(BatchError) in
       while true {
         if let entry = try await enterOnce(request, answer) { return entry }
       }

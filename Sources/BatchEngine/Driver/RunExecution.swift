@@ -55,7 +55,8 @@ struct RunExecution<Part: RunPart> {
         workersCommit: part.workersCommit,
         writer: part.writer,
         addStoreConditions: part.addStoreConditions,
-        stopRequests: stop.listen()
+        stopRequests: stop.listen(),
+        host: terms.host
       )
     )
     let ending = await loop.run { event throws(BatchError) in try await observe(event) }

@@ -14,6 +14,8 @@ package struct RunTerms: Sendable {
   package let progressInterval: Duration
   /// Words an error for whoever wrote the work.
   package let phrase: @Sendable (BatchError) -> BatchError
+  /// The machine that it is on.
+  package let host: RunHost
 
   package init(
     name: String,
@@ -21,7 +23,8 @@ package struct RunTerms: Sendable {
     workerCount: Int,
     files: RunFiles,
     progressInterval: Duration,
-    phrase: @escaping @Sendable (BatchError) -> BatchError
+    phrase: @escaping @Sendable (BatchError) -> BatchError,
+    on host: RunHost = RunHost()
   ) {
     self.name = name
     self.policy = policy
@@ -29,6 +32,7 @@ package struct RunTerms: Sendable {
     self.files = files
     self.progressInterval = progressInterval
     self.phrase = phrase
+    self.host = host
   }
 }
 

@@ -11,16 +11,18 @@ extension RunSession {
   ///
   /// - Parameters:
   ///   - backoff: How often to try the sync.
+  ///   - host: What it waits on.
   ///   - enter: Enters the run in the store.
   ///   - sync: Makes durable what was committed.
   /// - Throws: Their errors.
   package static func enterStore(
     _ backoff: Backoff,
+    on host: RunHost = RunHost(),
     by enter: () async throws(BatchError) -> Void,
     then sync: () async throws(BatchError) -> Void
   ) async throws(BatchError) {
     try await enter()
-    try await backoff.repeating(sync)
+    try await backoff.repeating(on: host, sync)
   }
 
   /// Step 2: the checkpoint, under a temporary name, then its name in the folder.
@@ -72,7 +74,7 @@ extension RunSession {
   /// Step 5: everything that was done and the result with its name, before the record that the run is finished.
   ///
   /// The acknowledgement is a later record, which may be lost.
-  package func complete() async throws(BatchError) {
+  func complete() async throws(BatchError) {
     // The length of a complete output is recorded before it gets its name, so if the process is
     // killed in between, the next one only has to rename it. All failures are compared, since a
     // restored database may have the same number of different ones.

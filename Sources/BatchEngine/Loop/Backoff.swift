@@ -29,17 +29,21 @@ package struct Backoff {
   /// Does a step, and after a delay again if that may succeed, as often as the policy says.
   ///
   /// - Parameters:
+  ///   - host: What it waits on.
   ///   - step: The step; it leaves nothing half done when it throws.
   ///   - wait: Waits before a retry, of which it gets the number and the reason; ends the retries if
-  ///     it throws.
+  ///     it throws. Nil to sleep.
   /// - Returns: The result of the step.
   /// - Throws: The last error of the step, or that of the wait.
   package func repeating<Result>(
+    on host: RunHost = RunHost(),
     _ step: () async throws(BatchError) -> Result,
-    wait: (_ delay: Duration, _ attempt: Int, _ reason: BatchError) async throws(BatchError) ->
-      Void = { delay, _, _ in try? await Task.sleep(for: delay) }
+    wait: (
+      (_ delay: Duration, _ attempt: Int, _ reason: BatchError) async throws(BatchError) ->
+        Void
+    )? = nil
   ) async throws(BatchError) -> Result {
-    var generator = SystemRandomNumberGenerator()
+    var generator: any RandomNumberGenerator = host.generator
     var attempt = 0
     while true {
       do throws(BatchError) {
@@ -47,7 +51,8 @@ package struct Backoff {
       } catch {
         attempt += 1
         guard error.isTransient, attempt <= limit else { throw error }
-        try await wait(delay(before: attempt, using: &generator), attempt, error)
+        let delay = delay(before: attempt, using: &generator)
+        if let wait { try await wait(delay, attempt, error) } else { await host.sleep(delay) }
       }
     }
   }

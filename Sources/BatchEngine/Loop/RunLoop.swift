@@ -25,6 +25,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     package var stopRequests: AsyncStream<Void>
     /// How long chunks in flight may take to finish after a request to stop.
     package var grace: Duration
+    package var host: RunHost
 
     package init(
       policy: RunPolicy,
@@ -36,7 +37,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
       writer: (any ChunkWriter)? = nil,
       addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? = nil,
       stopRequests: AsyncStream<Void>,
-      grace: Duration = RunStop.grace
+      grace: Duration = RunStop.grace,
+      host: RunHost = RunHost()
     ) {
       self.policy = policy
       self.files = files
@@ -48,6 +50,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       self.addStoreConditions = addStoreConditions
       self.stopRequests = stopRequests
       self.grace = grace
+      self.host = host
     }
   }
 
@@ -60,7 +63,6 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private let workers: [Processor.Worker]
   private let settings: Settings
   private let grace: StopGrace
-  private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
   private var logic: RunLogic
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
@@ -92,9 +94,9 @@ package struct RunLoop<Processor: ChunkProcessor> {
     self.workers = workers
     self.settings = settings
     policy = settings.policy
-    start = clock.now
+    start = settings.host.now()
     control = settings.requests
-    grace = StopGrace(settings.grace)
+    grace = StopGrace(settings.grace, on: settings.host)
     logic = RunLogic(
       remaining: remaining,
       sizing: sizing,
@@ -107,7 +109,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
         units: processor.units,
         workersCommit: settings.workersCommit,
         isGranted: settings.spans != nil
-      )
+      ),
+      generator: settings.host.generator
     )
   }
 
@@ -167,11 +170,10 @@ package struct RunLoop<Processor: ChunkProcessor> {
       return (.stop, nil)
     }
     guard let deadline = settings.deadline else { return }
-    group.addTask { [grace] in
+    group.addTask { [grace, host = settings.host] in
+      await host.sleep(host.now().duration(to: deadline))
       // A cancelled task stops the run by request, not by its time limit.
-      guard (try? await Task.sleep(until: deadline, clock: .continuous)) != nil else {
-        return (.stop, nil)
-      }
+      if Task.isCancelled { return (.stop, nil) }
       grace.begin()
       return (.outOfTime, nil)
     }
@@ -189,7 +191,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       }
       asked = request
     }
-    var moment = RunLogic.Moment(now: start.duration(to: clock.now), policy: policy)
+    var moment = RunLogic.Moment(now: start.duration(to: settings.host.now()), policy: policy)
     moment.conditions = ThrottleProbe(policy.throttle, settings.files.store).look()
     moment.conditions.isPaused = asked.isPaused
     settings.addStoreConditions?(&moment.conditions)
@@ -212,9 +214,9 @@ package struct RunLoop<Processor: ChunkProcessor> {
       case .claim(let own): claim(besides: own, in: &group)
       case .close(let span): close(span, in: &group)
       case .answer(let answer, let delay):
-        group.addTask {
+        group.addTask { [host = settings.host] in
           // Cancelled at the end of the run, which then need not wait.
-          try? await Task.sleep(for: delay)
+          await host.sleep(delay)
           return (answer, nil)
         }
       case .emptyLog: emptyLog(in: &group)
@@ -232,8 +234,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
     in group: inout TaskGroup<Reply>
   ) {
     let context = workers[worker]
-    group.addTask { [processor, clock] in
-      let start = clock.now
+    group.addTask { [processor, host = settings.host] in
+      let start = host.now()
       do throws(BatchError) {
         let value = try await processor.prepare(chunk, attempt, in: context)
         if let error = value.postponement {
@@ -250,7 +252,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
           worker: worker,
           upTo: chunk.lowerBound + value.count,
           holding: value.byteCount,
-          took: start.duration(to: clock.now)
+          took: start.duration(to: host.now())
         )
         return (answer, value.content)
       } catch {

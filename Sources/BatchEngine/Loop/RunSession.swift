@@ -7,7 +7,7 @@ package final class RunSession {
   package let checkpoint: Checkpoint
   /// What knows which chunks are done.
   package var ledger: any RunLedger
-  private let host: RunHost
+  let host: RunHost
   /// When this process began to process chunks.
   package let start: ContinuousClock.Instant
   /// The failed identifiers being retried; nil in a first run.
@@ -83,7 +83,17 @@ package final class RunSession {
     retried == nil ? skip.failurePolicy(of: checkpoint.list.count) : .skip(upTo: .max)
   }
 
-  package func committed(_ chunk: Range<Int>, _ commit: Commit) {
+  /// Notes that a chunk is committed, and records that if the last record is older than `interval`.
+  package func committed(
+    _ chunk: Range<Int>,
+    _ commit: Commit,
+    recordingEvery interval: Duration
+  ) async throws(BatchError) {
+    note(chunk, commit)
+    if isDue(after: interval) { try await recordProgress() }
+  }
+
+  private func note(_ chunk: Range<Int>, _ commit: Commit) {
     doneHere += chunk.count
     if let retried {
       let first = retried.positions[chunk.lowerBound]
@@ -100,7 +110,7 @@ package final class RunSession {
   ///
   /// Where only the file knows what is done, the first records come sooner: whoever looks at a run in its
   /// first seconds, or kills it, finds most of what it has done.
-  package func isDue(after interval: Duration) -> Bool {
+  private func isDue(after interval: Duration) -> Bool {
     let now = host.now()
     let isOnlyRecord = checkpoint.metadata.ledger == .file
     let soon = max(Self.firstRecord, start.duration(to: now) / 4)
@@ -127,7 +137,7 @@ package final class RunSession {
   /// Appends the progress of a running run to the checkpoint.
   ///
   /// If the database is locked, the record waits until the next one is due.
-  package func recordProgress() async throws(BatchError) {
+  private func recordProgress() async throws(BatchError) {
     do throws(BatchError) {
       try await record(progress.state)
     } catch {
@@ -158,24 +168,25 @@ package final class RunSession {
     if isRecorded { try write(.running) }
   }
 
-  /// Notes that time passes: a pace that holds the run for long must reach the file.
-  package func pass(recordingEvery interval: Duration) throws(BatchError) {
-    guard held != nil && !holdIsRecorded || progress.waiting != nil else { return }
-    if isDue(after: interval) { try write(progress.state) }
+  /// Notes that time passes, and what the run waits for, nil for nothing.
+  ///
+  /// A wait, or a pace that holds the run for long, must reach the file.
+  ///
+  /// - Returns: Whether to report it: a wait has begun or ended.
+  /// - Throws: Errors of the file.
+  package func pass(
+    waitingFor what: String?,
+    recordingEvery interval: Duration
+  ) throws(BatchError) -> Bool {
+    let isNew = (progress.waiting == nil) != (what == nil)
+    progress.waiting = what
+    let isUnrecorded = held != nil && !holdIsRecorded || what != nil
+    if isNew || isUnrecorded && isDue(after: interval) { try write(progress.state) }
+    return isNew
   }
 
   /// How long a wait goes untold.
   package static let untoldWait = Duration.seconds(2)
-
-  /// Notes what the run waits for; nil for nothing.
-  ///
-  /// - Returns: Whether to report it: a wait has begun or ended.
-  package func wait(for what: String?) throws(BatchError) -> Bool {
-    let isNew = (progress.waiting == nil) != (what == nil)
-    progress.waiting = what
-    if isNew { try write(progress.state) }
-    return isNew
-  }
 
   /// Whether the checkpoint says that the run is held.
   private var holdIsRecorded: Bool { held.map { recordedAt >= $0.since } ?? false }
@@ -191,11 +202,34 @@ package final class RunSession {
     throttledBefore + (held.map { $0.since.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
 
+  /// Records how the chunks have ended.
+  ///
+  /// - Parameters:
+  ///   - ending: How.
+  ///   - failure: The error that ended them.
+  ///   - reason: Why they were stopped, if not by a request.
+  ///   - backoff: How often to try to record that all is done.
+  /// - Throws: Errors of the ledger or of the file.
+  package func record(
+    _ ending: RunStateMachine.Ending,
+    _ failure: BatchError?,
+    because reason: String?,
+    trying backoff: Backoff
+  ) async throws(BatchError) {
+    switch ending {
+    case .completed where isComplete:
+      try await backoff.repeating(on: host) { () throws(BatchError) in try await complete() }
+    case .completed: try await stop()
+    case .stopped: try await stop(because: reason)
+    case .failed: try await record(.failed, failure: failure)
+    }
+  }
+
   /// Records that the run was stopped, and why if not by request.
   ///
   /// A locked database does not keep a run from stopping: the ledger in the store has what the file
   /// then lacks.
-  package func stop(because reason: String? = nil) async throws(BatchError) {
+  private func stop(because reason: String? = nil) async throws(BatchError) {
     progress.stopReason = reason
     do throws(BatchError) {
       try await record(.stopped)

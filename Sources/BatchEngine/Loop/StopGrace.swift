@@ -12,22 +12,24 @@ package final class StopGrace: Sendable {
 
   /// The length of the grace period after a request.
   private let duration: Duration
+  private let host: RunHost
   private let deadline = Lock<ContinuousClock.Instant?>(nil)
 
-  package init(_ duration: Duration) {
+  package init(_ duration: Duration, on host: RunHost = RunHost()) {
     self.duration = duration
+    self.host = host
   }
 
   /// Begins the grace period, unless it has begun.
   package func begin() {
-    let end = ContinuousClock.now + duration
+    let end = host.now() + duration
     deadline.withLock { $0 = $0 ?? end }
     RunStop.current?.begin()
   }
 
   /// Whether the grace period is over.
   package var isOver: Bool {
-    deadline.withLock { $0.map { $0 <= ContinuousClock.now } ?? false } || RunStop.isOver()
+    deadline.withLock { $0.map { $0 <= host.now() } ?? false } || RunStop.isOver()
   }
 
   /// Waits for a request to stop and, when the grace period is over, interrupts the run's
@@ -38,7 +40,7 @@ package final class StopGrace: Sendable {
     _ spans: (any SpanSource)? = nil,
     obeying requests: any RunRequests
   ) -> Task<Void, Never> {
-    Task {
+    Task(executorPreference: host.executor) { [self] in
       var control = requests
       while !Task.isCancelled {
         if isOver {
@@ -48,7 +50,7 @@ package final class StopGrace: Sendable {
         } else if control.look()?.isCancelled == true {
           begin()
         }
-        try? await Task.sleep(for: isOver ? Self.interval : RunThrottle.lookInterval)
+        await host.sleep(isOver ? Self.interval : RunThrottle.lookInterval)
       }
     }
   }

@@ -66,8 +66,7 @@ final class FilePart: RunPart {
   func settle() async throws(BatchError) { try plan.stop() }
 
   func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError) {
-    session.committed(chunk, commit)
-    if session.isDue(after: cause.policy.checkpoint.interval) { try await session.recordProgress() }
+    try await session.committed(chunk, commit, recordingEvery: cause.policy.checkpoint.interval)
   }
 
   func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool { try session.hold(hold) }
@@ -77,9 +76,10 @@ final class FilePart: RunPart {
   func pass() throws(BatchError) -> Bool {
     let wait =
       plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
-    let isNew = try session.wait(for: wait)
-    try session.pass(recordingEvery: cause.policy.checkpoint.interval)
-    return isNew
+    return try session.pass(
+      waitingFor: wait,
+      recordingEvery: cause.policy.checkpoint.interval
+    )
   }
 
   func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
@@ -91,15 +91,12 @@ final class FilePart: RunPart {
     _ failure: BatchError?,
     because reason: String?
   ) async throws(BatchError) {
-    switch ending {
-    case .completed where session.isComplete:
-      try await Backoff(cause.policy.retry).repeating { () throws(BatchError) in
-        try await session.complete()
-      }
-    case .completed: try await session.stop()
-    case .stopped: try await session.stop(because: reason)
-    case .failed: try await session.record(.failed, failure: failure)
-    }
+    try await session.record(
+      ending,
+      failure,
+      because: reason,
+      trying: Backoff(cause.policy.retry)
+    )
   }
 
   func fail(_ error: BatchError) { session.fail(error) }

@@ -10,8 +10,6 @@ struct Scenario {
   let workers: Int
   let inOrder: Bool
   let policy: RunPolicy
-  /// How long chunks in flight have after a request to stop.
-  let grace: Duration
   /// The most chunks that share a transaction.
   let together: Int
   /// How many bytes a prepared row holds.
@@ -52,22 +50,19 @@ struct Scenario {
     policy.checkpoint.interval = .milliseconds(choices.one(of: [10, 0, 50, 5000]))
     if choices.once(in: 8) { policy.limits.runtime = .milliseconds(300) }
     self.policy = policy
-    grace = .milliseconds(choices.one(of: [50, 0, 1000]))
     together = 1 + choices.below(4)
     rowBytes = choices.one(of: [0, 0, 100, 3 << 20])
     isFull = choices.once(in: 3)
     faults = choices.below(9)
   }
 
-  /// The policy with one live setting changed.
-  func policy(_ choices: inout Choices) -> RunPolicy {
-    var policy = policy
+  /// A live setting, and another value for it.
+  func change(_ choices: inout Choices) -> (name: String, value: String) {
     switch choices.below(3) {
-    case 0: policy.chunk = .init(size: 1 + choices.below(8))
-    case 1: policy.throttle.identifiersPerSecond = 300
-    default: policy.throttle.identifiersPerSecond = nil
+    case 0: ("chunk.size", "\(1 + choices.below(8))")
+    case 1: ("throttle.identifiersPerSecond", "300")
+    default: ("throttle.identifiersPerSecond", "none")
     }
-    return policy
   }
 }
 

@@ -1,14 +1,19 @@
 @testable import BatchEngine
 import BatchIdentifiers
 
-/// A process of a simulation: the engine's own logic and session, and what performs its effects.
-final class SimulatedProcess {
+/// A process of a simulation: its part of the machine, and what the naive model knows of it.
+///
+/// It is the record, the processor and whatever else its driver asks for; each step of them is compared with
+/// the model.
+final class SimulatedProcess: @unchecked Sendable {
+  unowned let simulation: Simulation
   let id: Int
-  let workers: Int
-  /// When it began with its chunks, in microseconds.
-  var start = 0
-  var logic: RunLogic?
-  var session: RunSession?
+  let policy: RunPolicy
+  let host: RunHost
+  let stop = StopSwitch()
+  /// Drives its run.
+  var task: Task<Void, Never>?
+  var isAlive = true
   /// The failed identifiers to retry, if it is a retry.
   var retried: RetriedIdentifiers?
   /// What its lane knows of the ledger, and the version of the store that it knows it of.
@@ -18,58 +23,88 @@ final class SimulatedProcess {
   var restores = 0
   /// The same when it began with its chunks.
   var restoresAtStart = 0
-  /// Chunks that wait for the lane, and whether it is working.
-  var waiting: [Range<Int>] = []
+  var workerCount = 0
+  /// Commits that wait for the lane, and whether it is working.
+  var waiting: [LaneCall] = []
   var isCommitting = false
-  var busyWorkers: Set<Int> = []
-  /// Chunks that were prepared.
-  var ready: Set<Range<Int>> = []
-  /// Chunks between handed out and answered.
-  var outstanding: [Range<Int>] = []
-  var events: [RunLogic.Event] = []
-  var ending: RunStateMachine.Ending?
-  var isAlive = true
-  /// When its statements are interrupted, in microseconds.
-  var graceEnd: Int?
 
   // What the naive model knows of it.
 
+  /// When it began with its chunks, in microseconds.
+  var start = 0
+  /// Chunks between handed out and answered.
+  var outstanding: [Range<Int>] = []
+  /// The number of calls of workers and writer that will return.
+  var callCount = 0
+  /// When a call last returned.
+  var lastReturn = 0
+  /// Since when it is held; nil if it is not.
+  var heldSince: Int?
+  /// Whether it is recording something, so that it is not told of a hold yet.
+  var isRecording = false
   /// The number of committed identifiers, and the maximum per commit.
   var committedCount = 0
   var largestChunk = 0
   /// Whether anything was done to it that excuses a failure.
   var mayFail = false
-  /// Whether it was told to stop.
-  var mayStop = false
+  /// When it was told to stop.
+  var stoppedAt: Int?
   /// Whether more identifiers failed than may.
   var isPoisoned = false
   /// How often chunks have failed transiently, by their first positions.
   var tries: [Int: Int] = [:]
 
-  init(_ id: Int, workers: Int) {
+  init(_ id: Int, _ policy: RunPolicy, of simulation: Simulation) {
     self.id = id
-    self.workers = workers
+    self.policy = policy
+    self.simulation = simulation
+    host = simulation.host()
   }
 
-  /// The most chunks that may be anywhere between worker and committed.
-  var mostInFlight: Int { 2 * workers + 8 }
+  /// Crashes, if it does so here.
+  func mayCrash() throws(BatchError) {
+    if isAlive, simulation.goesWrong(oncePer: 32) { simulation.crash(self) }
+    if !isAlive { throw .crashed }
+  }
+
+  /// Waits for at most this many milliseconds, in which others go on and it may crash.
+  func pass(upTo milliseconds: Int) async throws(BatchError) {
+    try mayCrash()
+    await simulation.sleep(simulation.moment(upTo: milliseconds))
+    try mayCrash()
+  }
+
+  func note(_ line: @autoclosure () -> String) { simulation.note(line(), self) }
+
+  @discardableResult
+  func demand(_ isTrue: Bool, _ words: @autoclosure () -> String) -> Bool {
+    simulation.demand(isTrue, words())
+  }
 }
 
-/// What a session asks of its store.
-struct SimulatedLedger: RunLedger {
-  // One task drives a whole simulation.
-  nonisolated(unsafe) let simulation: Simulation
-  nonisolated(unsafe) let process: SimulatedProcess
+/// The requests of an operator.
+struct SimulatedRequests: RunRequests {
+  let simulation: Simulation
+  var seen = RunControl()
 
-  func makeDurable(
-    _ progress: inout RunProgress,
-    seen done: DoneRanges,
-    knowing failedCount: Int?
-  ) throws(BatchError) -> [FailedIdentifier]? {
-    try simulation.synchronize(process, &progress, failedCount: failedCount)
+  mutating func look() -> RunControl? {
+    // A new process removes the file of an earlier one.
+    guard let control = simulation.control, control != seen else { return nil }
+    seen = control
+    return control
   }
 
-  func finish(_ progress: inout RunProgress) throws(BatchError) {
-    try simulation.finish(process)
-  }
+  mutating func takeComplaint() -> String? { nil }
+}
+
+extension SimulatedProcess: RunNotifier {
+  func begin(_ summary: RunSummary, afterKill isAfterKill: Bool) async { try? await pass(upTo: 5) }
+
+  func hold(_ summary: RunSummary) {}
+
+  func end(_ summary: RunSummary) async { try? await pass(upTo: 20) }
+
+  func settle() {}
+
+  func takeMessages() -> [String] { [] }
 }

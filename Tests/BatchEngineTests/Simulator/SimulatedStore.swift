@@ -53,6 +53,19 @@ struct SimulatedStore {
 
   mutating func synchronize() { durable = content }
 
+  /// The identifiers that failed, ascending.
+  var failures: [FailedIdentifier] {
+    content.failed.sorted { $0.key < $1.key }.map {
+      FailedIdentifier(
+        position: $0.key,
+        code: "broken",
+        message: "",
+        attempt: $0.value,
+        failedAt: ""
+      )
+    }
+  }
+
   mutating func losePower() {
     content = durable
     version += 1

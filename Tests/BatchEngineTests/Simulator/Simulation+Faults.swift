@@ -4,27 +4,34 @@ import BatchIdentifiers
 /// What goes wrong, and what operators ask for.
 extension Simulation {
   /// Triggers an external event.
-  func fault() async {
+  func fault() {
     let living = processes.filter(\.isAlive)
     faultsLeft -= 1
     switch choices.below(13) {
     case 0:
-      if let process = living.first { crash(process) }
+      if let process = living.first { kill(process) }
     case 1: losePower()
     case 2: schedule(.boot(isBlind: false), after: 0)
     case 3:
       if file.exists { schedule(.boot(isBlind: true), after: 0) }
     case 4:
-      for process in living where process.logic != nil {
+      for process in living {
         note("is told to stop", process)
         occur(.stop)
-        schedule(.answer(.stop), after: 0, for: process)
+        process.stop.stop()
+        process.stoppedAt = process.stoppedAt ?? now
       }
     case 5:
       note("an operator cancels the run")
       occur(.cancellation)
-      isCancelled = true
-    case 6: hold(\.isPaused, true)
+      control = control ?? RunControl()
+      control?.isCancelled = true
+      for process in living { process.stoppedAt = process.stoppedAt ?? now }
+    case 6:
+      note("an operator pauses the run")
+      control = control ?? RunControl()
+      control?.isPaused = true
+      schedule(.ease, after: moment(upTo: 800))
     case 7: hold(\.isFlagged, true)
     case 8: hold(\.freeDisk, 0)
     case 11: hold(\.workers, choices.below(scenario.workers + 1))
@@ -40,7 +47,10 @@ extension Simulation {
     default:
       note("an operator changes a setting")
       occur(.changedSetting)
-      policy = scenario.policy(&choices)
+      control = control ?? RunControl()
+      let (name, value) = scenario.change(&choices)
+      control?.settings[name] = value
+      paceWasChanged = paceWasChanged || name != "chunk.size"
     }
   }
 
@@ -57,17 +67,15 @@ extension Simulation {
   func ease() {
     note("an operator lets the run go on")
     conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
+    control?.isPaused = false
   }
 
-  /// Makes a process crash, if it does so here.
-  func mayCrash(_ process: SimulatedProcess) throws(BatchError) {
-    if process.isAlive, goesWrong(oncePer: 32) {
-      if choices.once(in: 3) { losePower() } else { crash(process) }
-    }
-    if !process.isAlive { throw .crashed }
+  /// Kills a process, perhaps by a power failure.
+  func crash(_ process: SimulatedProcess) {
+    if choices.once(in: 3) { losePower() } else { kill(process) }
   }
 
-  private func crash(_ process: SimulatedProcess) {
+  private func kill(_ process: SimulatedProcess) {
     note("crashes", process)
     occur(.crash)
     close(process)
@@ -81,6 +89,6 @@ extension Simulation {
     let kept = choices.below(file.unsyncedCount + 1)
     if kept < file.unsyncedCount { occur(.lostRecord) }
     file.losePower(keeping: kept)
-    for process in processes where process.isAlive { crash(process) }
+    for process in processes where process.isAlive { kill(process) }
   }
 }

@@ -5,21 +5,19 @@ import BatchTestSupport
 /// A run from its beginning to its acknowledged end, with all the processes that it takes, on a clock,
 /// a disk and a store in memory.
 ///
-/// The engine's own code decides: ``RunLogic``, `RunSession`, the throttle, `Bisection`,
-/// `DoneRanges`. The choices of a schedule make up the events. After every step, everything is
-/// compared with a naive model that knows the fate of each identifier. Nothing waits, for time or
-/// for tasks.
-final class Simulation: Simulating {
+/// The engine's own code does it: a `RunDriver` for each process, with its `RunLoop`, `RunSession`
+/// and `StopGrace`. The choices of a schedule make up the events. After every step, everything is
+/// compared with a naive model that knows the fate of each identifier. Nothing waits for time, and
+/// all tasks run one after another on the thread that runs the simulation.
+final class Simulation: Simulating, @unchecked Sendable {
   /// What happens at a time.
   enum Happening {
     /// A process begins; a blind one sees nobody else, as if it were on another machine.
     case boot(isBlind: Bool)
-    case answer(RunLogic.Answer)
-    /// The lane commits.
-    case transaction
-    case emptyLog
-    /// The statements of a process are interrupted.
-    case interrupt
+    /// The wait of a task ends.
+    case wake(Sleeper)
+    /// The lane of a process commits.
+    case transaction(SimulatedProcess)
     /// An operator ends every hold of the run.
     case ease
   }
@@ -27,7 +25,6 @@ final class Simulation: Simulating {
   struct Scheduled {
     let time: Int
     let order: Int
-    let process: Int?
     let happening: Happening
   }
 
@@ -63,7 +60,20 @@ final class Simulation: Simulating {
     return builder.finish()
   }
   private static let beginning = ContinuousClock.now
+  static let metadata = {
+    var metadata = RunMetadata(
+      run: "run",
+      job: "job",
+      startedAt: "",
+      fingerprint: "",
+      schema: [],
+      ledger: .store
+    )
+    metadata.runID = "work"
+    return metadata
+  }()
 
+  let executor = SimulatedExecutor()
   let scenario: Scenario
   let flaw: Flaw?
   var choices: Choices
@@ -76,17 +86,16 @@ final class Simulation: Simulating {
   private var order = 0
   private(set) var steps = 0
   var faultsLeft: Int
-  /// What operators ask for.
-  var policy: RunPolicy {
-    didSet { paceWasChanged = paceWasChanged || policy.throttle != scenario.policy.throttle }
-  }
+  /// What operators ask for; nil if a process has begun since.
+  var control: RunControl?
   /// Whether they have asked for another pace at any time: a debt by the pace before is dropped.
-  private(set) var paceWasChanged = false
+  var paceWasChanged = false
   var conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
-  var isCancelled = false
   /// Whether the end was reported and acknowledged, or can never come.
   var isOver = false
   var hasLostAnswer = false
+  /// Whether somebody knows of the end.
+  var isTold = false
   /// The identifiers for which the action fails now.
   var poison: Set<Int>
   /// Whether somebody requests a retry of the failed identifiers.
@@ -105,7 +114,6 @@ final class Simulation: Simulating {
     self.flaw = flaw
     store = SimulatedStore(count: scenario.count)
     faultsLeft = scenario.faults
-    policy = scenario.policy
     poison = scenario.poison
     lines = isTraced ? [] : nil
   }
@@ -115,10 +123,13 @@ final class Simulation: Simulating {
   var trace: [String] { lines ?? [] }
   var processCount: Int { processes.count }
 
-  /// The clock of the simulated machine.
-  var host: RunHost {
+  /// The simulated machine of a process.
+  func host() -> RunHost {
     RunHost(
       now: { [unowned self] in Self.beginning + .microseconds(now) },
+      sleep: { [unowned self] in await sleep(Self.microseconds($0)) },
+      generator: SeededGenerator(seed: UInt64(choices.below(100))),
+      executor: executor,
       peakBytes: { 0 }
     )
   }
@@ -127,6 +138,14 @@ final class Simulation: Simulating {
 
   /// Runs all events.
   func run() async {
+    proceed()
+    // No task outlives the simulation.
+    isOver = true
+    for process in processes where process.isAlive { close(process) }
+    executor.drain()
+  }
+
+  private func proceed() {
     note("\(scenario)")
     schedule(.boot(isBlind: false), after: 0)
     while violation == nil, let next = takeNext() {
@@ -136,21 +155,24 @@ final class Simulation: Simulating {
         return
       }
       now = max(now, next.time)
-      await happen(next)
-      if faultsLeft > 0, choices.once(in: 12) { await fault() }
+      happen(next)
+      executor.drain()
+      if faultsLeft > 0, choices.once(in: 12) {
+        fault()
+        executor.drain()
+      }
       check()
     }
     if violation == nil, !isOver { fail("nothing goes on, and the run has not ended") }
   }
 
-  func schedule(_ happening: Happening, after delay: Int, for process: SimulatedProcess? = nil) {
+  func schedule(_ happening: Happening, after delay: Int) {
     order += 1
-    queue.append(
-      Scheduled(time: now + delay, order: order, process: process?.id, happening: happening)
-    )
+    queue.append(Scheduled(time: now + delay, order: order, happening: happening))
   }
 
   private func takeNext() -> Scheduled? {
+    queue.removeAll { if case .wake(let sleeper) = $0.happening { sleeper.isOver } else { false } }
     guard !queue.isEmpty else { return nil }
     var first = 0
     for index in queue.indices.dropFirst()
@@ -163,17 +185,20 @@ final class Simulation: Simulating {
     return next
   }
 
-  private func happen(_ next: Scheduled) async {
-    let process = next.process.map { processes[$0] }
-    switch (next.happening, process) {
-    case (.boot(let isBlind), _): await boot(isBlind: isBlind)
-    case (.ease, _): ease()
-    case (.answer(let answer), let process?): await hear(answer, process)
-    case (.transaction, let process?): commitWaiting(process)
-    case (.emptyLog, let process?): await emptyLog(process)
-    case (.interrupt, let process?): interrupt(process)
-    default: preconditionFailure("something happens to no process")
+  private func happen(_ next: Scheduled) {
+    switch next.happening {
+    case .boot(let isBlind): boot(isBlind: isBlind)
+    case .wake(let sleeper): sleeper.end()
+    case .transaction(let process): process.commitWaiting()
+    case .ease: ease()
     }
+  }
+
+  /// Lets a task wait for a time, unless it is cancelled.
+  func sleep(_ time: Int, _ sleeper: Sleeper = Sleeper()) async {
+    if Task.isCancelled { return }
+    schedule(.wake(sleeper), after: time)
+    await sleeper.sleep()
   }
 
   /// A time in whole microseconds, and not before it is over.

@@ -10,6 +10,16 @@ import Testing
     Issue.record("the schedule of seed \(failed.seed) fails")
   }
 
+  @Test func `a schedule is the same each time`() async {
+    for seed in UInt64(1)...200 {
+      let (first, second) = (Simulation(Choices(seed: seed)), Simulation(Choices(seed: seed)))
+      await first.run()
+      await second.run()
+      #expect(first.choices.made == second.choices.made)
+      #expect(first.steps == second.steps)
+    }
+  }
+
   @Test func `schedules have everything in them that may happen to a run`() async {
     var missing = Set(Simulation.Occurrence.allCases)
     for seed in UInt64(1)...5000 where !missing.isEmpty {
