@@ -56,7 +56,7 @@ extension SimulatedProcess: ChunkProcessor {
     let call = Sleeper()
     worker.call = call
     var time = simulation.moment(upTo: 30)
-    if simulation.choices.once(in: 24) { time += 100 * simulation.moment(upTo: 50) }
+    if simulation.choices.once(in: 24) { time += 100 * simulation.moment(upTo: 100) }
     await simulation.sleep(worker.isInterrupted ? 0 : time, call)
     worker.call = nil
     if !isAlive { throw .crashed }
@@ -153,15 +153,27 @@ extension SimulatedProcess: ChunkWriter {
   func emptyLog() async throws(BatchError) -> Int {
     callCount += 1
     defer { returned() }
-    try await pass(upTo: 20)
+    try await passInLane(upTo: 20)
     // Somebody may be reading from it.
     if !simulation.goesWrong(oncePer: 3) { simulation.store.logBytes = 0 }
     return simulation.store.logBytes
   }
 
-  /// Ends the transaction, unless it is not running.
+  /// Waits for the lane, which may be interrupted.
+  func passInLane(upTo milliseconds: Int) async throws(BatchError) {
+    let call = Sleeper()
+    laneCalls.append(call)
+    try await pass(upTo: milliseconds, call)
+    guard let index = laneCalls.firstIndex(where: { $0 === call }) else { throw .interrupted }
+    laneCalls.remove(at: index)
+  }
+
+  /// Ends what the lane does, unless that is not running.
   func interrupt() {
-    guard isAlive, isCommitting, !simulation.choices.once(in: 4) else { return }
+    guard isAlive, !simulation.choices.once(in: 4) else { return }
+    for call in laneCalls { call.end() }
+    laneCalls.removeAll()
+    guard isCommitting else { return }
     simulation.queue.removeAll {
       if case .transaction(let other) = $0.happening { other === self } else { false }
     }

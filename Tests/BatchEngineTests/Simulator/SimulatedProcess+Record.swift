@@ -154,7 +154,7 @@ extension SimulatedProcess: RunLedger {
     knowing failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]? {
     // The lane may continue meanwhile.
-    try await pass(upTo: 5)
+    try await passInLane(upTo: 5)
     if simulation.goesWrong(oncePer: 12) { throw .busy }
     try verify()
     if simulation.flaw != .liesAboutDisk { simulation.store.synchronize() }

@@ -27,6 +27,8 @@ final class SimulatedProcess: @unchecked Sendable {
   /// Commits that wait for the lane, and whether it is working.
   var waiting: [LaneCall] = []
   var isCommitting = false
+  /// The waits of its other calls to the lane.
+  var laneCalls: [Sleeper] = []
 
   // What the naive model knows of it.
 
@@ -68,9 +70,9 @@ final class SimulatedProcess: @unchecked Sendable {
   }
 
   /// Waits for at most this many milliseconds, in which others go on and it may crash.
-  func pass(upTo milliseconds: Int) async throws(BatchError) {
+  func pass(upTo milliseconds: Int, _ call: Sleeper = Sleeper()) async throws(BatchError) {
     try mayCrash()
-    await simulation.sleep(simulation.moment(upTo: milliseconds))
+    await simulation.sleep(simulation.moment(upTo: milliseconds), call)
     try mayCrash()
   }
 
@@ -88,10 +90,9 @@ struct SimulatedRequests: RunRequests {
   var seen = RunControl()
 
   mutating func look() -> RunControl? {
-    // A new process removes the file of an earlier one.
-    guard let control = simulation.control, control != seen else { return nil }
-    seen = control
-    return control
+    guard simulation.control != seen else { return nil }
+    seen = simulation.control
+    return seen
   }
 
   mutating func takeComplaint() -> String? { nil }

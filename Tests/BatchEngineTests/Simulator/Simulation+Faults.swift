@@ -24,13 +24,11 @@ extension Simulation {
     case 5:
       note("an operator cancels the run")
       occur(.cancellation)
-      control = control ?? RunControl()
-      control?.isCancelled = true
+      control.isCancelled = true
       for process in living { process.stoppedAt = process.stoppedAt ?? now }
     case 6:
       note("an operator pauses the run")
-      control = control ?? RunControl()
-      control?.isPaused = true
+      control.isPaused = true
       schedule(.ease, after: moment(upTo: 800))
     case 7: hold(\.isFlagged, true)
     case 8: hold(\.freeDisk, 0)
@@ -47,9 +45,8 @@ extension Simulation {
     default:
       note("an operator changes a setting")
       occur(.changedSetting)
-      control = control ?? RunControl()
       let (name, value) = scenario.change(&choices)
-      control?.settings[name] = value
+      control.settings[name] = value
       paceWasChanged = paceWasChanged || name != "chunk.size"
     }
   }
@@ -67,7 +64,7 @@ extension Simulation {
   func ease() {
     note("an operator lets the run go on")
     conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
-    control?.isPaused = false
+    control.isPaused = false
   }
 
   /// Kills a process, perhaps by a power failure.

@@ -24,15 +24,15 @@ extension Simulation {
       occur(.refusal)
       return
     }
-    // Requests are to the process that has the lock.
-    if !isBlind { control = nil }
+    // Whoever has the lock removes the requests to an earlier run.
+    if !isBlind { control = RunControl() }
     if processes.contains(where: \.isAlive) { occur(.takeover) }
     var policy = scenario.policy
     // The last processes have all the time that they need, so that it ends.
     if processes.count >= 3 { policy.limits.runtime = nil }
     let process = SimulatedProcess(processes.count, policy, of: self)
     processes.append(process)
-    if control?.isCancelled == true { process.stoppedAt = now }
+    if control.isCancelled { process.stoppedAt = now }
     note(isBlind ? "begins, blind for others" : "begins", process)
     process.task = Task(executorPreference: executor) { [self] in await drive(process) }
   }

@@ -86,8 +86,8 @@ final class Simulation: Simulating, @unchecked Sendable {
   private var order = 0
   private(set) var steps = 0
   var faultsLeft: Int
-  /// What operators ask for; nil if a process has begun since.
-  var control: RunControl?
+  /// What operators ask for.
+  var control = RunControl()
   /// Whether they have asked for another pace at any time: a debt by the pace before is dropped.
   var paceWasChanged = false
   var conditions = RunThrottle.Conditions(freeDisk: 1 << 30)

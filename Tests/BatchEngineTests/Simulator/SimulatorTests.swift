@@ -22,7 +22,7 @@ import Testing
 
   @Test func `schedules have everything in them that may happen to a run`() async {
     var missing = Set(Simulation.Occurrence.allCases)
-    for seed in UInt64(1)...5000 where !missing.isEmpty {
+    for seed in UInt64(1)...20_000 where !missing.isEmpty {
       let simulation = Simulation(Choices(seed: seed))
       await simulation.run()
       missing = missing.filter { simulation.occurrences & 1 << $0.rawValue == 0 }
