@@ -36,22 +36,11 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
-  /// The values of the job's parameters in a run that starts now.
-  func values(for job: Job) throws(BatchError) -> ParameterValues {
-    try ParameterValues(
-      arguments: parameters,
-      declarations: job.parameters,
-      runStartedAt: currentTimestamp(),
-      runID: "00000000-0000-0000-0000-000000000000"
-    )
-  }
-
-  /// Resolves the job against its database.
-  func plan(of job: Job) async throws(BatchError) -> JobPlan {
-    let values = try values(for: job)
-    let plan = try await JobPlan(job, parameters: values, handlers: BatchTool.handlers)
-    try job.refuseOccupiedOutput()
-    return plan
+  /// What is given for a run.
+  var options: BatchRun.Options {
+    var options = BatchRun.Options()
+    options.parameterTexts = parameters
+    return options
   }
 }
 

@@ -163,16 +163,8 @@ extension JobDraft {
   /// - Throws: `BatchError` in the words of the command line.
   func plan() async throws(BatchError) -> JobPlan {
     do throws(BatchError) {
-      let job = try Job(json: Array(text.utf8), file: fileName, baseDirectory: folder)
-      let values = try ParameterValues(
-        arguments: [],
-        declarations: job.parameters,
-        runStartedAt: currentTimestamp(),
-        runID: "00000000-0000-0000-0000-000000000000"
-      )
-      let plan = try await JobPlan(job, parameters: values, handlers: handlers)
-      try job.refuseOccupiedOutput()
-      return plan
+      return try await Job(json: Array(text.utf8), file: fileName, baseDirectory: folder)
+        .resolved(handlers: handlers)
     } catch {
       throw inWordsOfOptions(error)
     }

@@ -75,11 +75,12 @@ final class JobQuestions {
     }
     let isSaved = given.output != nil || isatty(STDOUT_FILENO) == 1
     if isSaved { draft.output = try await askOutput(draft) }
-    let plan = try await draft.write()
-    let text = try await PlanText(plan, options: .init(), handlers: draft.handlers)
+    let job = try await draft.write().job
+    let report = try await job.plan(handlers: draft.handlers)
     Terminal.say("")
+    let text = PlanText(job: job, report: report)
     for line in text.lines(width: Terminal.columns) { Terminal.say(line) }
-    for warning in text.report.warnings { Terminal.warn(warning) }
+    for warning in report.warnings { Terminal.warn(warning) }
     if let output = draft.output {
       Terminal.say("\n\(output) is written; run it with: \(usage("run")) \(output.quotedForShell)")
     }

@@ -7,7 +7,7 @@ struct PlanCommand: AsyncParsableCommand {
     abstract: "Shows what a job would do; writes nothing.",
     usage: usage("plan <job> [<options>]"),
     discussion: """
-      It counts the matching rows and shows the SQL, SQLite's query plan, warnings, a rough time and \
+      It counts the matching rows and shows the SQL, the database's query plan, warnings, a rough time and \
       the first rows before and after. It does not call the handler or command of a transform, which \
       may do more than compute: of these rows it shows only the values before, and no time.
       """
@@ -30,6 +30,9 @@ struct PlanCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await PlanText.print(of: arguments, chunkSize: chunkSize, runID: runID.value, json: json)
+    var options = arguments.options
+    options.chunkSize = chunkSize
+    options.runID = runID.value
+    try await PlanText.print(of: arguments.load(), options, json: json)
   }
 }

@@ -1,64 +1,29 @@
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
 
 /// A plan for people.
 struct PlanText {
-  let plan: JobPlan
+  let job: Job
   let report: PlanReport
-  let next: NextStep
-
-  /// Finds out what a run would do.
-  init(
-    _ plan: JobPlan,
-    chunkSize: Int? = nil,
-    options: BatchRun.Options,
-    handlers: [String: TransformHandler] = BatchTool.handlers
-  ) async throws(BatchError) {
-    self.plan = plan
-    report = try await plan.report(chunkSize: chunkSize)
-    next = await NextStep(of: plan.job, options: options, handlers: handlers)
-  }
 
   /// Prints the plan of a job.
   static func print(
-    of arguments: JobArguments,
-    chunkSize: Int?,
-    runID: String?,
-    fresh: Bool = false,
+    of job: Job,
+    _ options: BatchRun.Options,
     json: Bool
   ) async throws(BatchError) {
-    let job = try await arguments.load()
-    var options = BatchRun.Options()
-    options.runID = runID
-    options.fresh = fresh
-    options.parameterTexts = arguments.parameters
-    #if PostgreSQL
-    if job.database.server != nil {
-      return try await print(
-        ofShared: job,
-        arguments,
-        chunkSize: chunkSize,
-        options: options,
-        json: json
-      )
-    }
-    #endif
-    let text = try await PlanText(arguments.plan(of: job), chunkSize: chunkSize, options: options)
-    if json {
-      let line = PlanLine(report: text.report, next: text.next)
-      return try Terminal.printJSON(line, pretty: true)
-    }
-    let lines = text.lines(width: Terminal.outputColumns)
+    let report = try await job.plan(options, handlers: BatchTool.handlers)
+    if json { return try Terminal.printJSON(report, pretty: true) }
+    let lines = PlanText(job: job, report: report).lines(width: Terminal.outputColumns)
     try Terminal.print(lines.joined(separator: "\n"))
-    for warning in text.report.warnings { Terminal.warn(warning) }
+    for warning in report.warnings { Terminal.warn(warning) }
   }
 
   /// The plan, line by line.
   func lines(width: Int?) -> [String] {
     var lines = TextLayout.labelled(facts, width: width)
     if !report.sample.isEmpty {
-      let unknown = plan.program.map {
+      let unknown = program.map {
         ", before the run; a plan does not call the \($0), which computes the new values"
       }
       lines += [""]
@@ -66,30 +31,28 @@ struct PlanText {
         "the first \(report.sample.count)\(unknown ?? ""):",
         width: width
       )
-      lines += SampleText(report.sample, of: plan.entity).lines(
-        width: width ?? TextLayout.standardWidth
-      )
+      lines += SampleText(report).lines(width: width ?? TextLayout.standardWidth)
     }
-    return lines + [""] + TextLayout.wrapped("batch run \(next.words)", width: width)
+    return lines + [""] + TextLayout.wrapped("batch run \(report.nextWords)", width: width)
   }
 
   /// The number of rows and chunks.
-  static func matches(_ rows: Int, inChunks chunks: Int, first: Int?) -> String {
-    let rows = Format.count(rows, "row")
-    guard let first, chunks > 1 else { return "\(rows) in \(Format.count(chunks, "chunk"))" }
+  private var matches: String {
+    let rows = Format.count(report.matches, "row")
+    guard let first = report.firstChunk, report.chunks > 1 else {
+      return "\(rows) in \(Format.count(report.chunks, "chunk"))"
+    }
     return "\(rows) in chunks of \(first.grouped) at first"
   }
 
   private var facts: [(label: String, text: String)] {
-    let key = plan.entity.key?.columns.joined(separator: ", ") ?? ""
+    let server = report.server.map { ", PostgreSQL \($0), as \(report.role ?? "")" }
+    let key = report.key.joined(separator: ", ")
     var facts: [(label: String, text: String)] = [
-      ("job", "\(plan.job.name) (\(plan.job.action.type))"),
-      ("database", plan.store.path),
-      ("entity", "\(plan.entity.name), identified by \(key)"),
-      (
-        "matches",
-        Self.matches(report.matches, inChunks: report.chunks, first: report.firstChunk)
-      ),
+      ("job", "\(report.job) (\(report.action))"),
+      ("database", "\(report.database)\(server ?? "")"),
+      ("entity", "\(report.entity), identified by \(key)"),
+      ("matches", matches),
     ]
     if let file = report.identifiers {
       facts.append(("rows", "those in \(file), in its order"))
@@ -112,7 +75,13 @@ struct PlanText {
         )
       }
     }
-    facts.append(("recheck", Self.text(of: report.recheck)))
+    facts.append(("recheck", recheck))
+    for (label, lines) in [
+      ("locks", report.locks), ("triggers", report.triggers), ("keys", report.foreignKeys),
+      ("advice", report.advice),
+    ] {
+      facts += (lines ?? []).enumerated().map { ($0 == 0 ? label : "", $1) }
+    }
     if let unchanged = report.unchanged {
       let first = Format.count(unchanged.of, "row")
       facts.append(("unchanged", "\(unchanged.count.grouped) of the first \(first)"))
@@ -124,7 +93,7 @@ struct PlanText {
     }
     if let seconds = report.estimatedSeconds {
       facts.append(("time", time(seconds)))
-    } else if let program = plan.program {
+    } else if let program {
       facts.append(("time", "unknown: it depends on the \(program)"))
     }
     return facts
@@ -147,41 +116,24 @@ struct PlanText {
   }
 
   /// What must still hold for a row at its turn; what need not, and why.
-  static func text(of recheck: PlanReport.Rechecking) -> String {
-    let terms = recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
-    let omitted = recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
+  private var recheck: String {
+    let terms = report.recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
+    let omitted = report.recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
     let row = terms.isEmpty ? "the row" : "the row, and \(terms)"
-    if recheck.mode == "off" { return "the row only: recheck is off" }
+    if report.recheck.mode == "off" { return "the row only: recheck is off" }
     return omitted.isEmpty ? row : "\(row); not rechecked: \(omitted.joined(separator: "; "))"
   }
 
   private static func oneLine(_ sql: String) -> String {
     sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
   }
-}
 
-extension JobPlan {
   /// What computes the rows of a transform, in words; nil for other actions.
-  fileprivate var program: String? {
+  private var program: String? {
     guard case .transform(let transform) = job.action else { return nil }
     return switch transform.program {
     case .handler(let name): "handler \(name.quotedForMessage)"
     case .command: "command"
     }
-  }
-}
-
-/// A plan with its next step beside its fields.
-private struct PlanLine: Encodable {
-  let report: PlanReport
-  let next: NextStep
-
-  private enum CodingKeys: CodingKey { case next, nextWords }
-
-  func encode(to encoder: any Encoder) throws {
-    try report.encode(to: encoder)
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(next.name, forKey: .next)
-    try container.encode(next.words, forKey: .nextWords)
   }
 }

@@ -58,8 +58,7 @@ struct RehearseCommand: AsyncParsableCommand {
   func run() async throws {
     let job = try await job.load()
     try job.requireFile(for: "batch rehearse")
-    var options = BatchRun.Options()
-    options.parameterTexts = self.job.parameters
+    var options = self.job.options
     options.workers = workers
     options.chunkSize = chunkSize
     var settings = Rehearsal.Settings()

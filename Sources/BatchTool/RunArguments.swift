@@ -34,8 +34,7 @@ struct RunArguments: ParsableArguments {
 
   /// What overrides the job's own settings.
   func options(_ job: JobArguments) -> BatchRun.Options {
-    var options = BatchRun.Options()
-    options.parameterTexts = job.parameters
+    var options = job.options
     options.workers = workers
     options.chunkSize = chunkSize
     options.commandLine = CommandLine.arguments

@@ -42,19 +42,13 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    if dryRun {
-      return try await PlanText.print(
-        of: job,
-        chunkSize: arguments.chunkSize,
-        runID: runID.value,
-        fresh: fresh,
-        json: arguments.json
-      )
-    }
     var options = arguments.options(job)
     options.fresh = fresh
     options.joinOnly = joinOnly
     options.runID = runID.value
+    if dryRun {
+      return try await PlanText.print(of: job.load(), options, json: arguments.json)
+    }
     try await arguments.perform(options) { options throws(BatchError) in
       BatchRun(try await job.load(), options: options, handlers: BatchTool.handlers)
     } _: { run, onEvent, answer throws(BatchError) in

@@ -10,12 +10,7 @@ struct SampleText {
   /// The greatest width of a column where others need room.
   private static let widestCell = 24
 
-  init(_ rows: [PlanReport.Sample], of entity: Entity) {
-    self.rows = rows
-    columns = entity.attributes.map(\.column).filter { column in
-      rows.contains { $0.before[column] != nil }
-    }
-  }
+  init(_ report: PlanReport) { (rows, columns) = (report.sample, report.columns) }
 
   /// The table, line by line.
   func lines(width: Int) -> [String] {

@@ -18,24 +18,9 @@ struct ValidateCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try await arguments.load()
-    #if PostgreSQL
-    if job.database.server != nil {
-      let values = try arguments.values(for: job)
-      let validation = try await PostgresValidation(
-        of: job,
-        parameters: values,
-        handlers: BatchTool.handlers
-      )
-      if quiet { return }
-      try Terminal.print("\(job.name): valid (\(job.action.type) of \(validation.entity))")
-      for note in validation.notes { Terminal.warn(note) }
-      return
-    }
-    #endif
-    let plan = try await arguments.plan(of: job)
-    if !quiet {
-      try Terminal.print("\(plan.job.name): valid (\(plan.job.action.type) of \(plan.entity.name))")
-      for trap in plan.traps { Terminal.warn(trap) }
-    }
+    let found = try await job.check(arguments.options, handlers: BatchTool.handlers)
+    if quiet { return }
+    try Terminal.print("\(job.name): valid (\(job.action.type) of \(found.entity))")
+    for note in found.notes { Terminal.warn(note) }
   }
 }

@@ -1,18 +1,18 @@
 import BatchEngine
-public import BatchIdentifiers
-public import BatchStore
+package import BatchIdentifiers
+package import BatchStore
 import SystemPackage
 
 /// A job resolved against its database: every name found, every expression compiled, nothing run.
 ///
 /// Making a plan writes nothing and reads only the schema.
-public struct JobPlan: Sendable {
+package struct JobPlan: Sendable {
   /// The job.
-  public let job: Job
+  package let job: Job
   /// The database.
-  public let store: Store
+  package let store: Store
   /// The values of the job's parameters.
-  public let parameters: ParameterValues
+  package let parameters: ParameterValues
   /// The identifiers to select.
   package internal(set) var query: IdentifierQuery
   /// The condition that selects them, and what its terms read; nil without one.
@@ -42,7 +42,7 @@ public struct JobPlan: Sendable {
   }
 
   /// The entity of the job's rows.
-  public var entity: Entity { query.entity }
+  package var entity: Entity { query.entity }
 
   /// The columns that an update sets, under the entity's names; none for other actions.
   var assignments: [(column: String, value: SQLExpression)] {
@@ -76,7 +76,7 @@ public struct JobPlan: Sendable {
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or attribute, an
   ///   invalid expression, an archive that does not fit, a handler that is not registered, an
   ///   impossible hook or report, a database that cannot be written.
-  public init(
+  package init(
     _ job: Job,
     parameters: ParameterValues,
     handlers: [String: TransformHandler] = [:]

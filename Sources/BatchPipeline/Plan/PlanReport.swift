@@ -1,9 +1,8 @@
-import BatchEngine
-public import BatchIdentifiers
-import BatchPlatform
 public import BatchStore
 
-/// What a run of a job would do, in the form of `plan --json`.
+/// What a run of a job would do, on either store, in the form of `plan --json`.
+///
+/// What a store or an action does not have is nil, and left out of the JSON.
 public struct PlanReport: Sendable, Encodable {
   /// The statements of a run.
   public struct Statements: Sendable, Encodable {
@@ -52,21 +51,37 @@ public struct PlanReport: Sendable, Encodable {
     public let notRechecked: [Omission]
     /// How long rechecking the first chunk takes; nil if only the row is read, and if it was not
     /// measured.
-    public let secondsPerChunk: Double?
+    public internal(set) var secondsPerChunk: Double?
     /// Whether it takes longer than that, and was interrupted.
-    public let isInterrupted: Bool
+    public internal(set) var isInterrupted = false
   }
 
-  /// How an export finds the rows of a view or a query by key.
+  /// How rows are found by key.
   public struct LookUp: Sendable, Encodable {
-    /// SQLite's plan for finding one, one step per line.
+    /// The database's plan for finding one, or those of a chunk, one step per line.
     public let queryPlan: [String]
     /// Whether that takes so many steps that the rows are copied once and found in the copy.
-    public let isCopied: Bool
+    public internal(set) var isCopied = false
     /// The approximate size of the copy in bytes; nil without one.
-    public let copyBytes: Int?
+    public internal(set) var copyBytes: Int?
   }
 
+  /// The job's name.
+  public let job: String
+  /// What it does: `update`, `delete`, `export` or `transform`.
+  public let action: String
+  /// The path of the database, or the server with the name of the database.
+  public let database: String
+  /// The version of the server; nil on SQLite.
+  public internal(set) var server: String?
+  /// The role in which the server is used; nil on SQLite.
+  public internal(set) var role: String?
+  /// The entity of the job's rows.
+  public let entity: String
+  /// The columns that identify a row.
+  public let key: [String]
+  /// The file that determines the run's rows; nil if `where` does.
+  public let identifiers: String?
   /// The number of matching rows.
   public let matches: Int
   /// The number of chunks; if they adapt to a target, their number at the size of the first.
@@ -75,283 +90,47 @@ public struct PlanReport: Sendable, Encodable {
   public let firstChunk: Int?
   /// The SQL of the run.
   public let sql: Statements
-  /// SQLite's plan for the selection, one step per line.
+  /// The database's plan for the selection, one step per line.
   public let queryPlan: [String]
-  /// Whether `where` scans all rows.
-  public let fullScan: Bool
-  /// How an export finds rows by keys that the database does not enforce; nil in other cases.
+  /// Whether `where` scans all rows; nil on PostgreSQL.
+  public internal(set) var fullScan: Bool?
+  /// How rows are found by key; nil on SQLite, unless an export finds them by keys that the database does not enforce.
   public let lookUp: LookUp?
   /// What must still hold of a row when its turn comes.
   public let recheck: Rechecking
+  /// What each chunk locks; nil on SQLite.
+  public internal(set) var locks: [String]?
+  /// The triggers that a chunk sets off; nil on SQLite, where a warning names them.
+  public internal(set) var triggers: [String]?
+  /// The foreign keys that are looked at; nil on SQLite.
+  public internal(set) var foreignKeys: [String]?
+  /// What would spare the server work; nil on SQLite.
+  public internal(set) var advice: [String]?
   /// What an operator should know before the run.
-  public let warnings: [String]
-  /// An estimate of the run's time, from chunks that were tried and undone; nil without rows, and for
+  public internal(set) var warnings: [String]
+  /// An estimate of the run's time, from chunks that were tried and undone; nil without rows, on PostgreSQL, and for
   /// a transform without a rate, whose program has not been timed.
-  public let estimatedSeconds: Double?
+  public internal(set) var estimatedSeconds: Double?
   /// How long the run takes at least, most likely.
-  public let leastSeconds: Double?
+  public internal(set) var leastSeconds: Double?
   /// How long it takes at most, most likely; nil also if a term of the condition was interrupted.
-  public let mostSeconds: Double?
+  public internal(set) var mostSeconds: Double?
   /// The keys of the throttle that determine the time; nil if none does.
-  public let pace: String?
-  /// The file that determines the run's rows; nil if `where` does.
-  public let identifiers: String?
-  /// How many of the first rows would be left alone; nil unless the job sets `unchanged`.
-  public let unchanged: Unchanged?
+  public internal(set) var pace: String?
+  /// How many of the first rows would be left alone; nil unless the job sets `unchanged`, and on PostgreSQL.
+  public internal(set) var unchanged: Unchanged?
   /// How many of the first rows were tried against the table's constraints; others may still fail;
   /// nil if the action is not tried.
-  public let triedRows: Int?
+  public internal(set) var triedRows: Int?
   /// How many texts of the first 10,000 rows are not UTF-8; nil for an update or a deletion, in which
-  /// no text is read.
-  public let invalidTexts: Int?
+  /// no text is read, and on PostgreSQL, which has no such texts.
+  public internal(set) var invalidTexts: Int?
+  /// The columns of the sample, in the order in which they are shown.
+  public let columns: [String]
   /// The first rows of the selection.
-  public let sample: [Sample]
-}
-
-extension JobPlan {
-  /// Reads the data to report what a run would do; writes nothing.
-  ///
-  /// - Complexity: One count of the matching rows, and reads of up to 10,000 of them.
-  public func report(chunkSize: Int? = nil) async throws(BatchError) -> PlanReport {
-    try await inDeletionOrder(within: Self.samplingTime).reportInOrder(chunkSize)
-  }
-
-  private func reportInOrder(_ chunkSize: Int?) async throws(BatchError) -> PlanReport {
-    let reader = store.connection(label: "batch.plan")
-    let adapts = chunkSize == nil && job.chunk.target != nil
-    let chunkSize = ChunkSizing(
-      job.policy,
-      ofSize: chunkSize,
-      preparedWithin: job.action.patience
-    ).size
-    let imported = try await givenIdentifiers()?.list
-    return try await reader.perform { connection throws(BatchError) -> PlanReport in
-      try connection.transaction(.deferred) { () throws(BatchError) -> PlanReport in
-        let isKeyChecked = if imported != nil { true } else { try checkKey(in: connection) }
-        let start = ContinuousClock.now
-        let matches = if let imported { imported.count } else { try query.count(in: connection) }
-        let selection = start.duration(to: .now)
-        let chunks = (matches + chunkSize - 1) / chunkSize
-        let listStart = ContinuousClock.now
-        let list =
-          if let imported { imported } else {
-            try firstIdentifiers(max(chunkSize, Self.sampled), in: connection)
-          }
-        let timePerKey = listStart.duration(to: .now) / max(list?.count ?? 0, 1)
-        let sampler = sampler(of: list)
-        let (fetch, queryPlan) = try query.plan(forRows: matches, in: connection)
-        let writes = try writes(in: connection)
-        let recheck = try rechecking(first: chunkSize, of: list, in: connection)
-        let fullScan = queryPlan.scans && job.source.where != nil
-        let read = try readSample(by: sampler, in: connection)
-        let lookUp = try lookUp(bytesPerRow: read?.bytesPerRow, in: connection)
-        let trial = try trial(of: list, in: connection)
-        let estimate = try self.estimate(
-          matches,
-          inChunksOf: chunkSize,
-          of: list,
-          read,
-          in: connection
-        )
-        // A copy takes about as long as finding all rows.
-        let selections = lookUp?.isCopied == true ? 2.0 : 1.0
-        // Rowids are counted, or at least packed faster than they are found.
-        let keys = imported == nil && !query.key.isRowID ? matches : 0
-        let others =
-          (selection * selections + timePerKey * keys / 2) / .seconds(1)
-          + (recheck.secondsPerChunk ?? 0) * Double(chunks)
-        let time = paced(estimate?.adding(others), matches: matches)
-        return PlanReport(
-          matches: matches,
-          chunks: chunks,
-          firstChunk: adapts ? chunkSize : nil,
-          sql: .init(
-            create: archiveCreation,
-            fetch: fetch,
-            apply: statements.joined(separator: "; ")
-          ),
-          queryPlan: queryPlan.lines,
-          fullScan: fullScan,
-          lookUp: lookUp,
-          recheck: recheck,
-          warnings: try traps
-            + (isKeyChecked ? [] : [warningAboutKey])
-            + warnings(about: queryPlan, fullScan: fullScan, lookUp, in: connection)
-            + warnings(about: recheck, chunks: chunks, writes: writes)
-            + warningsAboutValues(writes: writes, in: connection)
-            + (trial?.warnings ?? [])
-            + warningsAboutIndexes(in: connection)
-            + warningsAboutReading(by: sampler, in: connection)
-            + warnings(about: read)
-            + warningsAboutUndo(writes),
-          estimatedSeconds: time.estimate?.seconds,
-          leastSeconds: time.estimate?.least,
-          mostSeconds: recheck.isInterrupted ? nil : time.estimate?.most,
-          pace: time.pace,
-          identifiers: job.source.identifiers?.string,
-          unchanged: try readable { () throws(BatchError) in
-            try unchanged(by: sampler, in: connection)
-          } ?? nil,
-          triedRows: trial?.rows,
-          invalidTexts: invalidTextFate == nil ? nil : read?.invalidTexts ?? 0,
-          sample: try sample(by: sampler, in: connection)
-        )
-      }
-    }
-  }
-
-  /// How many rows are read to find out about all.
-  static let sampled = 10_000
-  /// How long they are read at most.
-  static let samplingTime = Duration.seconds(3)
-
-  /// The first identifiers of the selection; nil if finding rows by key reads others, so that the
-  /// condition finds them better.
-  func firstIdentifiers(
-    _ count: Int,
-    in connection: Connection
-  ) throws(BatchError) -> PackedIdentifiers? {
-    guard query.findsRowsByKey else { return nil }
-    return try query.first(count).fetch(in: connection, store: store.identity).packed
-  }
-
-  /// The table that the job writes, or the source that it reads.
-  var writtenEntity: Entity {
-    switch work {
-    case .change(let change, _): change.entity
-    case .transform(let transform, _, _): transform.target.entity
-    case .export: entity
-    }
-  }
-
-  /// The statement that creates the archive before the first chunk.
-  private var archiveCreation: String? {
-    if case .change(let change, _) = work { change.archiveCreation } else { nil }
-  }
-
-  /// The statements for each chunk.
-  var statements: [String] {
-    let keys = ChunkKeys.shape(of: query.key)
-    return switch work {
-    case .change(let change, _):
-      [change.archiveSQL(for: keys), change.changeSQL(for: keys)].compactMap { $0 }
-    case .export(let export, _): [export.sql(for: keys)]
-    case .transform(let transform, _, _):
-      [transform.readSQL(for: keys), transform.target.changeSQL(for: keys)]
-    }
-  }
-
-  /// How an export finds rows by keys that the database does not enforce.
-  private func lookUp(
-    bytesPerRow: Double?,
-    in connection: Connection
-  ) throws(BatchError) -> PlanReport.LookUp? {
-    guard case .export(let export, _) = work, !query.findsRowsByKey else { return nil }
-    let first = try query.first(RowExport.probedRows)
-      .fetch(in: connection, store: store.identity).packed
-    let keys = try ChunkKeys(first, 0..<first.count, key: query.key)
-    let isCopied = try export.suited(to: keys, in: connection).copiesRows
-    var copyBytes: Int?
-    if isCopied, let bytesPerRow {
-      // Including rows that are not selected.
-      copyBytes = Int(bytesPerRow * Double(try query.countAll(in: connection)))
-    }
-    return PlanReport.LookUp(
-      queryPlan: try connection.explain(export.sql(for: keys)),
-      isCopied: isCopied,
-      copyBytes: copyBytes
-    )
-  }
-
-  private func warnings(about read: ReadSample?) -> [String] {
-    guard let read, read.invalidTexts > 0, let fate = invalidTextFate else { return [] }
-    let texts = read.invalidTexts
-    return [
-      "\(texts.grouped) \(texts == 1 ? "text" : "texts") of the first \(read.rows.grouped) rows"
-        + " \(texts == 1 ? "is" : "are") not UTF-8: \(fate)"
-    ]
-  }
-
-  /// What happens to a text that is not UTF-8; nil if the action reads none.
-  private var invalidTextFate: String? {
-    let failure =
-      job.skip.limit > 0
-      ? "its row fails, and skip decides how many may" : "the first such row stops the run"
-    switch job.action {
-    case .export(let export):
-      return switch export.invalidText {
-      case .replace:
-        "the export replaces what is not by U+FFFD; action.invalidText can be \"base64\" or \"fail\""
-      case .base64: "the export writes its bytes in Base64"
-      case .fail: failure
-      }
-    case .transform(let transform):
-      if transform.invalidText == .fail { return failure }
-      if case .handler = transform.program {
-        return "its row fails if the handler reads the column as String"
-      }
-      return "the command gets its bytes in Base64"
-    case .update, .delete: return nil
-    }
-  }
-
-  private func unchanged(
-    by sampler: RowSampler,
-    in connection: Connection
-  ) throws(BatchError) -> PlanReport.Unchanged? {
-    guard case .change(let change, _) = work, var condition = change.isUnchanged else { return nil }
-    if entity.kind == .model { condition = BulkChange.unchanged(assignments, of: entity) }
-    let (count, of) = try sampler.count(condition, limit: Self.sampled, in: connection)
-    return PlanReport.Unchanged(count: count, of: of)
-  }
-
-  private func sample(
-    by sampler: RowSampler,
-    in connection: Connection
-  ) throws(BatchError) -> [PlanReport.Sample] {
-    let rows = try readable { () throws(BatchError) in
-      try sampler.rows(limit: 5, in: connection)
-    }
-    return (rows ?? []).map { row in
-      .init(identifier: row.identifier, before: row.before, after: row.after)
-    }
-  }
-
-  /// The rows read; nil if a row cannot be, which is reported separately.
-  func readable<Rows>(
-    _ read: () throws(BatchError) -> Rows
-  ) throws(BatchError) -> Rows? {
-    do throws(BatchError) {
-      return try read()
-    } catch {
-      guard error.isAboutRows else { throw error }
-      return nil
-    }
-  }
-
-  private func sampler(of list: PackedIdentifiers?) -> RowSampler {
-    switch work {
-    case .change:
-      if !assignments.isEmpty {
-        return RowSampler(
-          query,
-          list: list,
-          columns: assignments.map(\.column),
-          after: assignments.map(\.value)
-        )
-      }
-      return RowSampler(query, list: list, columns: entity.attributes.map(\.column), after: nil)
-    case .export(_, let export):
-      return RowSampler(
-        query,
-        list: list,
-        columns: export.columns ?? entity.attributes.map(\.column),
-        after: nil
-      )
-    case .transform(_, let transform, _):
-      // Only the program knows the result. It may also send mail or take money, once per
-      // idempotency key, and a plan has none of a run's keys.
-      return RowSampler(query, list: list, columns: transform.columns, after: nil)
-    }
-  }
+  public internal(set) var sample: [Sample]
+  /// What `batch run` would do, in a word, as in ``NextStep/name``.
+  public internal(set) var next = ""
+  /// The same in a clause, with the reason if the run would be refused.
+  public internal(set) var nextWords = ""
 }

@@ -20,7 +20,7 @@ struct Stage {
     checked.isRehearsal = true
     let plan = try await JobWork(job: checked, options: options, handlers: handlers)
       .plan(of: RunIdentity(), stoppedBy: StopSwitch(), in: store)
-    let warnings = try await (plan as? JobPlan)?.report().warnings ?? []
+    let warnings = try await (plan as? JobPlan)?.report(chunkSize: nil).warnings ?? []
 
     let place = settings.folder ?? FileSystem.folder(of: FilePath(store.path))
     let bytes = try await store.byteCount()

@@ -5,7 +5,7 @@ extension SQLValue {
   ///
   /// Only SQLite knows the value of an expression such as `CURRENT_TIMESTAMP`, when a row is
   /// inserted.
-  init?(literal text: String) {
+  package init?(literal text: String) {
     var text = text.trimmedOfSpaces
     while text.hasPrefix("("), text.hasSuffix(")") {
       text = text.dropFirst().dropLast().trimmedOfSpaces

@@ -22,9 +22,10 @@ import Testing
     #expect(plan["next"] as? String == "begin")
     #expect((plan["triggers"] as? [String])?.first?.hasPrefix("note, each row") == true)
     let sample = try #require((plan["sample"] as? [[String: Any]])?.first)
-    #expect(sample["before"] as? [String: String] == ["n": "0"])
-    #expect(sample["after"] as? [String: String] == ["n": "1"])
-    #expect(try job.batch("plan", "job.json").output.contains("* n  \"0\" → \"1\""))
+    #expect(sample["before"] as? [String: Int] == ["n": 0])
+    #expect(sample["after"] as? [String: Int] == ["n": 1])
+    let text = try job.batch("plan", "job.json").output
+    #expect(text.contains("\n  * 1    n       0       1\n"), "\(text)")
     #expect(try job.counts() == ["0 x 1000"])
     #expect(try job.database.text("SELECT 1 FROM pg_class WHERE relname LIKE '\\_batch%'") == nil)
   }
@@ -68,7 +69,7 @@ import Testing
     let plan = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
     let statement = "CREATE TABLE \"public\".\"kept\" (LIKE \"public\".\"t\", PRIMARY KEY (\"id\"))"
     #expect((plan["sql"] as? [String: Any])?["create"] as? String == statement)
-    #expect(try job.batch("plan", "job.json").output.contains("archive   CREATE TABLE"))
+    #expect(try job.batch("plan", "job.json").output.contains("create    CREATE TABLE"))
     #expect(try job.database.text("SELECT to_regclass('kept')") == nil)
     // Hosts of one run, and of another run with the same archive.
     let text = try job.directory.read("job.json")
@@ -295,7 +296,7 @@ import Testing
         let plan = try JSONOutput.object(result.output)
         let sql = try #require((plan["sql"] as? [String: Any])?["apply"] as? String)
         #expect(!sql.contains("IS NOT DISTINCT FROM"), "\(sql)")
-        let lookUp = try #require(plan["lookUp"] as? [String])
+        let lookUp = try #require((plan["lookUp"] as? [String: Any])?["queryPlan"] as? [String])
         #expect(!lookUp.contains { $0.contains("Seq Scan") }, "\(key) \(action): \(lookUp)")
       }
     }

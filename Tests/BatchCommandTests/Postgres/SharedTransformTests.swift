@@ -44,7 +44,7 @@ import Testing
     let plan = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
     #expect(plan["matches"] as? Int == 1_000)
     let sample = try #require((plan["sample"] as? [[String: Any]])?.first)
-    #expect(sample["before"] as? [String: String] == ["id": "1", "n": "0"])
+    #expect(sample["before"] as? [String: Int] == ["id": 1, "n": 0])
     #expect(sample["after"] == nil)
     let apply = try #require((plan["sql"] as? [String: Any])?["apply"] as? String)
     #expect(apply.hasPrefix("SELECT ") && apply.contains("; UPDATE "), "\(apply)")

@@ -34,13 +34,7 @@ import Testing
     source.orderBy = order.map(Job.OrderTerm.init(parsing:))
     var job = Job.test(in: directory, source, action)
     job.database.foreignKeys = true
-    let parameters = try ParameterValues(
-      arguments: [],
-      declarations: [:],
-      runStartedAt: "2026-11-21T00:00:00Z",
-      runID: "run"
-    )
-    return try await JobPlan(job, parameters: parameters).report()
+    return try await job.plan()
   }
 
   @Test func `a plan of a shift under a unique index names the order that makes room`() async throws

@@ -383,13 +383,7 @@ import Testing
         export.columns = columns
         job.action = .export(export)
       }
-      let parameters = try ParameterValues(
-        arguments: [],
-        declarations: [:],
-        runStartedAt: "2026-11-21T00:00:00Z",
-        runID: "run"
-      )
-      let report = try await JobPlan(job, parameters: parameters).report()
+      let report = try await job.plan()
       #expect(report.invalidTexts == count, "seed \(seed)")
       let warning = report.warnings.first { $0.contains("not UTF-8") }
       #expect(warning?.contains(words) == true, "\(report.warnings)")
