@@ -116,52 +116,27 @@ extension RunLifeTests {
 
   // MARK: JSON
 
-  /// The keys of a summary.
-  private static let summary: Set = [
-    "job", "run", "runID", "state", "total", "done", "resumedAt", "outcomes", "chunks", "startedAt",
-    "endedAt", "lastSeenAt", "wasKilled", "elapsedSeconds", "processSeconds",
-    "identifiersPerSecond",
-    "etaSeconds", "peakResidentBytes", "peakWALBytes", "checkpoint", "output", "invalidTexts",
-    "throttle", "throttledSeconds", "waiting", "stopReason", "error",
-  ]
-
   @Test(arguments: World.allCases)
-  func `plan, status and history have the same keys and kinds of values in every world`(
+  func `plan, events, status and history are of the same schemas in every world`(
     world: World
   ) throws {
     let life = try world.make()
-    if world.hasJobFile {
-      let plan = try life.object("plan")
-      let keys: Set = [
-        "matches", "chunks", "queryPlan", "warnings", "next", "nextWords", "sql", "sample",
-        "recheck",
-      ]
-      #expect(keys.isSubset(of: plan.keys), "\(world): \(keys.subtracting(plan.keys))")
-      let sql = try #require(plan["sql"] as? [String: Any])
-      #expect(sql["fetch"] is String && sql["apply"] is String)
-      let sample = try #require((plan["sample"] as? [[String: Any]])?.first)
-      #expect(sample["identifier"] is String)
-      #expect(plan["recheck"] is [String: Any])
-      #expect(sample["before"] is [String: Any])
+    var schema = try OutputSchema()
+    func expectSchema(_ name: String) throws {
+      #expect(try schema.check(life.ask(name, "--json").output, as: name) == [], "\(world)")
     }
+    if world.hasJobFile { try expectSchema("plan") }
     if world.hasJobFile, world.adds {
       try life.write(["action": ["type": "delete", "archive": ["entity": "kept", "create": true]]])
-      let sql = try #require(try life.object("plan")["sql"] as? [String: Any])
-      #expect(sql["create"] is String)
+      try expectSchema("plan")
+      #expect(schema.seen.contains("#/$defs/plan/properties/sql/properties/create"))
       try life.write()
     }
-    let event = try life.run().last
-    #expect(Set(event.keys) == Self.summary.union(["event"]))
-    let status = Set(try life.object("status").keys)
-    let ofStatus = Self.summary.union(["undoneBy", "warnings", "next", "nextWords"])
-    let shared: Set = ["hosts", "spans", "spansDone"]
-    #expect(status == ofStatus.union(world.isShared ? shared : []))
-    let history = try life.object("history")
-    let run = try #require((history["runs"] as? [[String: Any]])?.first)
-    let ofRun: Set = [
-      "action", "entity", "where", "parameters", "invocation", "undone", "undoneBy",
-    ]
-    #expect(Set(run.keys) == Self.summary.union(ofRun))
-    #expect(history["folder"] is String && history["bytes"] is Int)
+    for event in try life.start().wait().output.split(separator: "\n") {
+      #expect(try schema.check(String(event), as: "event") == [], "\(world)")
+    }
+    try expectSchema("status")
+    #expect(schema.seen.contains("#/$defs/status/properties/hosts") == world.isShared)
+    try expectSchema("history")
   }
 }
