@@ -15,8 +15,8 @@ extension Job {
   ///   - handlers: Handlers that the `handler` of a transform may name, none of which is called.
   /// - Returns: The plan, which has the keys of `batch plan --json`.
   /// - Throws: `BatchError` with the place in the job file if the job is not valid or does not fit its database.
-  /// - Complexity: One count of the matching rows. On SQLite, also reads of up to 10,000 of them, and up to six chunks of
-  ///   1,000 that are tried and rolled back.
+  /// - Complexity: One count of the matching rows, reads of up to 10,000 of them, and up to six chunks of 1,000 that are
+  ///   tried and rolled back.
   public func plan(
     _ options: BatchRun.Options = .init(),
     handlers: [String: TransformHandler] = [:]

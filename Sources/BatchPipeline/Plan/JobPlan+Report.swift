@@ -50,7 +50,7 @@ extension JobPlan {
         let others =
           (selection * selections + timePerKey * keys / 2) / .seconds(1)
           + (recheck.secondsPerChunk ?? 0) * Double(chunks)
-        let time = paced(estimate?.adding(others), matches: matches)
+        let time = job.paced(estimate?.adding(others), matches: matches)
         let sample = try sample(by: sampler, in: connection)
         return PlanReport(
           job: job.name,

@@ -9,6 +9,23 @@ struct TimeEstimate {
   var least: Double
   var most: Double
 
+  /// How many chunks are tried.
+  private static let triedChunks = 6
+  /// How many identifiers are tried at once.
+  static let triedAtOnce = 1_000
+  /// How long others may wait for a chunk that is tried.
+  static let longestTrial = Duration.milliseconds(200)
+
+  /// The positions of some chunks to try of a list; the first one warms up the others, if there are any.
+  static func triedPositions(of count: Int, _ size: Int) -> [Range<Int>] {
+    // Chunks that overlap would find their pages in memory.
+    guard count >= size * triedChunks else { return [0..<min(size, count)] }
+    return (0..<triedChunks).map { number in
+      let start = (count - size) * number / (triedChunks - 1)
+      return start..<(start + size)
+    }
+  }
+
   /// An estimate with its bounds.
   init(seconds: Double, least: Double, most: Double) {
     (self.seconds, self.least, self.most) = (seconds, least, most)
@@ -79,12 +96,6 @@ extension JobPlan {
   private static let secondsPerPage = 15e-6
   /// The pages with which a transaction records that it is done.
   private static let pagesOfLedger = 4.0
-  /// How long others may wait for a chunk that is tried.
-  private static let longestTrial = Duration.milliseconds(200)
-  /// How many chunks are tried.
-  private static let triedChunks = 6
-  /// How many identifiers are tried at once.
-  private static let triedAtOnce = 1_000
 
   /// Tries chunks as the run does, and extrapolates; if that is impossible, from reading rows.
   ///
@@ -101,9 +112,9 @@ extension JobPlan {
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let workers = Double(min(job.workers ?? cores, cores))
     let rows = Double(matches)
-    let size = min(chunkSize, Self.triedAtOnce)
+    let size = min(chunkSize, TimeEstimate.triedAtOnce)
     let chunks = try list.map { list throws(BatchError) in
-      try triedPositions(of: list, size).map { positions throws(BatchError) in
+      try TimeEstimate.triedPositions(of: list.count, size).map { positions throws(BatchError) in
         try ChunkKeys(list, positions, key: query.key)
       }
     }
@@ -126,7 +137,7 @@ extension JobPlan {
           chunks,
           isRowByRow: isRowByRow,
           enforcesForeignKeys: job.database.foreignKeys,
-          within: Self.longestTrial,
+          within: TimeEstimate.longestTrial,
           in: store
         )
       else {
@@ -144,28 +155,19 @@ extension JobPlan {
       )
     }
   }
+}
 
-  /// The positions of some chunks of a list.
-  private func triedPositions(of list: PackedIdentifiers, _ size: Int) -> [Range<Int>] {
-    let count = list.count
-    // Chunks that overlap would find their pages in memory.
-    guard count >= size * Self.triedChunks else { return [0..<min(size, count)] }
-    return (0..<Self.triedChunks).map { number in
-      let start = (count - size) * number / (Self.triedChunks - 1)
-      return start..<(start + size)
-    }
-  }
-
+extension Job {
   /// How long the run takes under the throttle, and which of its settings determine that.
   func paced(
     _ estimate: TimeEstimate?,
     matches: Int
   ) -> (estimate: TimeEstimate?, pace: String?) {
     var time: (estimate: TimeEstimate?, pace: String?) = (estimate, nil)
-    if let ratio = job.throttle.sleepRatio, ratio > 0, let estimate {
+    if let ratio = policy.throttle.sleepRatio, ratio > 0, let estimate {
       time = (estimate.mapped { $0 * (1 + ratio) }, "throttle.sleepRatio")
     }
-    if let rate = job.throttle.identifiersPerSecond, matches > 0 {
+    if let rate = policy.throttle.identifiersPerSecond, matches > 0 {
       let least = Double(matches) / rate
       if least > time.estimate?.seconds ?? 0 {
         let most = max(least, time.estimate?.most ?? 0)
@@ -173,7 +175,7 @@ extension JobPlan {
         time.pace = "throttle.identifiersPerSecond"
       }
     }
-    if let window = job.throttle.window, let seconds = time.estimate?.seconds {
+    if let window = policy.throttle.window, let seconds = time.estimate?.seconds {
       let days = (seconds / Double(window.minutes * 60)).rounded(.up)
       if days > 1 {
         time.pace = [time.pace, "throttle.window, on \(Int(days)) days"].compactMap(\.self)

@@ -108,8 +108,8 @@ public struct PlanReport: Sendable, Encodable {
   public internal(set) var advice: [String]?
   /// What an operator should know before the run.
   public internal(set) var warnings: [String]
-  /// An estimate of the run's time, from chunks that were tried and undone; nil without rows, on PostgreSQL, and for
-  /// a transform without a rate, whose program has not been timed.
+  /// An estimate of the run's time, from chunks that were tried and undone; nil without rows, if none could be tried on
+  /// PostgreSQL, and for a transform without a rate, whose program has not been timed.
   public internal(set) var estimatedSeconds: Double?
   /// How long the run takes at least, most likely.
   public internal(set) var leastSeconds: Double?

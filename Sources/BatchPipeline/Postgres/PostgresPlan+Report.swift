@@ -12,8 +12,11 @@ extension PostgresPlan {
     in session: PostgresSession
   ) throws(BatchError) -> PlanReport {
     let options = TransactionOptions(.repeatableRead, isReadOnly: true, searchPath: query.path)
-    return try session.transaction(options) { () throws(BatchError) in
+    var selection = Duration.zero
+    var report = try session.transaction(options) { () throws(BatchError) in
+      let start = ContinuousClock.now
       let matches = try countMatches(in: session)
+      selection = start.duration(to: .now)
       let (size, adapts) = job.chunkSizing(chunkSize)
       var report = PlanReport(
         job: job.name,
@@ -53,6 +56,11 @@ extension PostgresPlan {
       }
       return report
     }
+    let estimate = estimate(of: report, in: session)?.adding(selection / .seconds(1))
+    let time = job.paced(estimate, matches: report.matches)
+    (report.estimatedSeconds, report.pace) = (time.estimate?.seconds, time.pace)
+    (report.leastSeconds, report.mostSeconds) = (time.estimate?.least, time.estimate?.most)
+    return report
   }
 
   /// The number of rows, after refusing those that share a key.
@@ -203,7 +211,7 @@ extension PostgresPlan {
   }
 
   /// The triggers that a chunk sets off.
-  private var firingTriggers: [String] {
+  var firingTriggers: [String] {
     guard let event else { return [] }
     return table.triggers.filter { $0.isEnabled && $0.events.contains(event) }.map {
       "\($0.name), \($0.isForEachRow ? "each row" : "each statement"), calls \($0.function)"

@@ -219,18 +219,35 @@ extension PostgresQuery {
     spill: BlockSpill
   ) throws(BatchError) -> PackedIdentifiers {
     switch method {
-    case .copy: return try copy(sql(.setting), in: session, store: store, spill: spill)
-    case .select:
-      var keys = KeyCollector(self, store: store, spill: spill)
-      try session.forEachRow(sql(.place), parameters.values, format: .binary) {
-        row throws(BatchError) in
-        for column in key.columns.indices {
-          try row.withValue(column) { value throws(BatchError) in try keys.append(value, column) }
-        }
-        try keys.endRow()
-      }
-      return keys.finish()
+    case .copy: try copy(sql(.setting), in: session, store: store, spill: spill)
+    case .select: try select(sql(.place), in: session, store: store, spill: spill)
     }
+  }
+
+  /// Fetches the first identifiers, inside the caller's transaction.
+  package func first(
+    _ count: Int,
+    in session: PostgresSession,
+    store: String
+  ) throws(BatchError) -> PackedIdentifiers {
+    let sql = sql(.place, selecting: key.columns.map(\.selection), atMost: count)
+    return try select(sql, in: session, store: store, spill: BlockSpill())
+  }
+
+  private func select(
+    _ sql: String,
+    in session: PostgresSession,
+    store: String,
+    spill: BlockSpill
+  ) throws(BatchError) -> PackedIdentifiers {
+    var keys = KeyCollector(self, store: store, spill: spill)
+    try session.forEachRow(sql, parameters.values, format: .binary) { row throws(BatchError) in
+      for column in key.columns.indices {
+        try row.withValue(column) { value throws(BatchError) in try keys.append(value, column) }
+      }
+      try keys.endRow()
+    }
+    return keys.finish()
   }
 
   /// Fetches the identifiers of rows whose integer key, or whose page, is in a range.

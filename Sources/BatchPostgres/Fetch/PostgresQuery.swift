@@ -106,7 +106,7 @@ package struct PostgresQuery: Sendable {
       terms = [PostgresName.qualified(table.name, "ctid")]
     }
     if !terms.isEmpty { sql += " ORDER BY \(terms.joined(separator: ", "))" }
-    if let limit { sql += " LIMIT \(limit)" }
+    if let limit = [limit, self.limit].compactMap(\.self).min() { sql += " LIMIT \(limit)" }
     return sql
   }
 

@@ -30,6 +30,41 @@ import Testing
     #expect(try job.database.text("SELECT 1 FROM pg_class WHERE relname LIKE '\\_batch%'") == nil)
   }
 
+  @Test func `a plan tells the time of chunks, which leave no trace and wait for nobody`() throws {
+    let job = try SharedJob(rows: 2_000)
+    func plan() throws -> [String: Any] {
+      try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    }
+    let free = try plan()
+    let keys = ["leastSeconds", "estimatedSeconds", "mostSeconds"]
+    let times = keys.compactMap { free[$0] as? Double }
+    #expect(times.count == 3 && times == times.sorted() && times[0] > 0, "\(times)")
+    #expect(try job.batch("plan", "job.json").output.contains("\ntime      about "))
+    #expect(try job.counts() == ["0 x 2000"])
+    let other = try job.database.session()
+    try other.begin(.init())
+    try other.execute("UPDATE t SET n = 5 WHERE id = 1")
+    #expect(try plan()["estimatedSeconds"] == nil)
+    other.rollBack()
+    let paced: [String: Any] = ["throttle": ["identifiersPerSecond": 1]]
+    try job.writeJob(
+      paced.merging(["source": ["entity": "t", "everything": true, "limit": 3]]) { $1 }
+    )
+    let few = try plan()
+    #expect(few["estimatedSeconds"] as? Int == 3)
+    #expect(few["pace"] as? String == "throttle.identifiersPerSecond")
+    #expect((few["sample"] as? [Any])?.count == 3)
+    // What a trigger does need not be undone by a rollback.
+    try job.database.run(
+      """
+      CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+      CREATE TRIGGER note BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION note();
+      """
+    )
+    try job.writeJob()
+    #expect(try plan()["estimatedSeconds"] == nil)
+  }
+
   @Test func `a run deletes rows with their archive and reports it`() throws {
     let job = try SharedJob(rows: 1_000, "CREATE TABLE gone (id bigint, n int);")
     try job.directory.write(
