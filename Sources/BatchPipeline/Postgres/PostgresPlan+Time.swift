@@ -20,7 +20,8 @@ extension PostgresPlan {
   /// - Returns: The time without that of the selection; nil if nothing can be tried, as where somebody has a row locked.
   func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
     let cascades = table.referrers.contains { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
-    guard report.matches > 0, table.kind != .view, firingTriggers.isEmpty,
+    let isKnown = newArchive == nil && job.action.type != "transform"
+    guard isKnown, report.matches > 0, table.kind != .view, firingTriggers.isEmpty,
       !cascades || job.action.type != "delete"
     else { return nil }
     let size = min(
@@ -28,7 +29,9 @@ extension PostgresPlan {
       TimeEstimate.triedAtOnce,
       max(100, report.matches / 60)
     )
-    guard let seconds = try? secondsPerRow(inChunksOf: size, in: session) else { return nil }
+    guard let (seconds, secondsPerKey) = try? secondsPerRow(inChunksOf: size, in: session) else {
+      return nil
+    }
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let workers = Double(isInOrder ? 1 : job.policy.workers ?? cores)
     let rows = Double(report.matches)
@@ -40,14 +43,16 @@ extension PostgresPlan {
       seconds: Self.secondsOfStart + alone * (1 + 1 / workers) / 2,
       least: Self.secondsOfStart / 2 + alone / workers / 1.7,
       most: Self.secondsOfStart * 2 + alone * 1.7 * 1.3
-    )
+    ).adding(rows * secondsPerKey / 2)
   }
 
-  /// The median time for a row of some chunks.
+  /// The median time for a row of some chunks, and the time to select one.
   private func secondsPerRow(
     inChunksOf size: Int,
     in session: PostgresSession
-  ) throws(BatchError) -> Double? {
+  ) throws(BatchError) -> (row: Double, key: Double)? {
+    let clock = ContinuousClock()
+    let start = clock.now
     let reading = TransactionOptions(
       isReadOnly: true,
       statementTimeout: .seconds(3),
@@ -57,12 +62,13 @@ extension PostgresPlan {
       if let identifiers { return try identifiers.load().packed }
       return try query.first(10_000, in: session, store: database.derivedIdentity)
     }
+    let secondsPerKey = start.duration(to: clock.now) / .seconds(1) / Double(max(list.count, 1))
     let positions = TimeEstimate.triedPositions(of: list.count, size)
     let times = try positions.map { positions throws(BatchError) in
       try seconds(of: RowKeys(list, positions, key: key), in: session) / Double(positions.count)
     }
     let measured = (times.count > 1 ? times.dropFirst() : times[...]).sorted()
-    return measured.isEmpty ? nil : measured[measured.count / 2]
+    return measured.isEmpty ? nil : (measured[measured.count / 2], secondsPerKey)
   }
 
   /// The time for a chunk, of which nothing is left.
