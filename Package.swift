@@ -92,6 +92,14 @@ let package = Package(
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
+      name: "BatchJobs",
+      dependencies: [
+        "BatchEngine", "BatchIdentifiers", "BatchPlatform", "CSpawn",
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings + [.strictMemorySafety()]
+    ),
+    .target(
       name: "BatchStore",
       dependencies: [
         "BatchEngine", "BatchIdentifiers", "BatchPlatform", "CSQLite",
@@ -137,13 +145,8 @@ let package = Package(
     .target(
       name: "BatchPipeline",
       dependencies: [
-        "BatchEngine",
-        "BatchModels",
-        "BatchPlatform",
-        "BatchStore",
-        "BatchIdentifiers",
+        "BatchEngine", "BatchIdentifiers", "BatchJobs", "BatchModels", "BatchPlatform", "BatchStore",
         .target(name: "BatchPostgres", condition: withPostgreSQL),
-        "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -151,10 +154,7 @@ let package = Package(
     .target(
       name: "BatchTool",
       dependencies: [
-        "BatchPipeline",
-        "BatchStore",
-        "BatchEngine",
-        "BatchIdentifiers",
+        "BatchPipeline", "BatchJobs", "BatchStore", "BatchEngine", "BatchIdentifiers",
         "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -231,7 +231,9 @@ let package = Package(
     ),
     .testTarget(
       name: "BatchPostgresTests",
-      dependencies: ["BatchPostgres", "BatchEngine", "BatchIdentifiers", "BatchTestSupport"],
+      dependencies: [
+        "BatchPostgres", "BatchJobs", "BatchEngine", "BatchIdentifiers", "BatchTestSupport",
+      ],
       swiftSettings: settings
     ),
     .testTarget(

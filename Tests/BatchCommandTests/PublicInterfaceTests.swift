@@ -11,7 +11,8 @@ import Testing
     ("BatchModels", "Objects: models, predicates, containers, contexts, history, bulk requests."),
     ("BatchStore", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
     ("BatchPostgres", "PostgreSQL as a store, with the trait `PostgreSQL`."),
-    ("BatchEngine", "A run from outside: its policy, its events, its progress."),
+    ("BatchJobs", "A job, as its file or a program has it."),
+    ("BatchEngine", "A run from outside: its policy, its events, its progress; handlers of rows."),
     ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
   ]
 

@@ -9,17 +9,19 @@ import Testing
     "BatchPlatform": [],
     "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
     "BatchEngine": ["BatchPlatform", "BatchIdentifiers"],
+    "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CSpawn"],
     "BatchStore": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CSQLite"],
     "BatchPostgres": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CPostgres"],
     "BatchModels": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore"],
     "BatchMacroExpansions": [],
     "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
     "BatchPipeline": [
-      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPostgres",
-      "BatchModels", "CSpawn",
+      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchJobs", "BatchStore",
+      "BatchPostgres", "BatchModels",
     ],
     "BatchTool": [
-      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore", "BatchPipeline",
+      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchJobs", "BatchStore",
+      "BatchPipeline",
     ],
     "BatchCommand": ["BatchTool"],
   ]
@@ -34,6 +36,7 @@ import Testing
       "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Rows", "Export",
       "Driver",
     ],
+    "BatchJobs": ["JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Command"],
     "BatchStore": [
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
@@ -47,7 +50,7 @@ import Testing
       "Run",
     ],
     "BatchPipeline": [
-      "Job", "Checkpoint", "Command", "Report", "Plan", "Postgres", "Run", "Operation", "Undo",
+      "Checkpoint", "Report", "Plan", "Postgres", "Run", "Operation", "Undo",
       "Verification", "Rehearsal", "Contexts", "Generation",
     ],
   ]

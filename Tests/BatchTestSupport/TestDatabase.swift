@@ -1,5 +1,5 @@
 package import BatchEngine
-package import BatchStore
+import BatchStore
 import Foundation
 
 /// Real SQLite databases for tests.

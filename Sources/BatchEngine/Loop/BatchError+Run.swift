@@ -9,6 +9,10 @@ extension BatchError.Code {
   public static let noLongerMatching = Self(rawValue: "noLongerMatching")
   /// Rows are no longer as they were read.
   package static let rowsChanged = Self(rawValue: "rowsChanged")
+  /// The database is not as a run left it, or its file was replaced.
+  public static let storeChanged = Self(rawValue: "storeChanged")
+  /// A time limit or a person on a server ended the statement.
+  public static let statementCancelled = Self(rawValue: "statementCancelled")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as required.

@@ -1,6 +1,6 @@
 public import BatchEngine
 public import BatchIdentifiers
-package import BatchStore
+import BatchStore
 
 /// How a save treats a row that somebody else changed since this context read it.
 ///

@@ -1,6 +1,6 @@
 public import BatchEngine
 public import BatchIdentifiers
-package import BatchStore
+import BatchStore
 
 /// Some properties of a row, without an object: Core Data's dictionary results.
 public struct FetchedProperties<Model: PersistentModel> {

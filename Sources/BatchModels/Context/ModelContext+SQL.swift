@@ -1,7 +1,7 @@
 public import BatchEngine
 public import BatchIdentifiers
 public import BatchPlatform
-package import BatchStore
+import BatchStore
 
 /// A statement that a save runs.
 struct UnsavedStatement: Sendable {

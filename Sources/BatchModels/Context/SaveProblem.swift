@@ -1,6 +1,6 @@
 public import BatchEngine
 public import BatchIdentifiers
-package import BatchStore
+import BatchStore
 
 /// A reason why an object cannot be saved: a problem that ``ManagedObject/validate()`` finds, or a
 /// constraint of the database.

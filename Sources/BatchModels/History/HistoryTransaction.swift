@@ -1,7 +1,7 @@
 public import BatchEngine
 public import BatchIdentifiers
 public import BatchPlatform
-package import BatchStore
+import BatchStore
 
 /// The changes of one save, or of one chunk of a batch request, in a store.
 ///

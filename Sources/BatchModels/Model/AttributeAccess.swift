@@ -1,6 +1,6 @@
 public import BatchEngine
 import BatchIdentifiers
-package import BatchStore
+import BatchStore
 
 /// The part of an attribute's access that does not depend on the type of its values.
 @usableFromInline

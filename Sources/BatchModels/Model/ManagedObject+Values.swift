@@ -1,6 +1,6 @@
 public import BatchEngine
 public import BatchIdentifiers
-package import BatchStore
+import BatchStore
 
 extension ManagedObject {
   /// An attribute's value, set or stored.

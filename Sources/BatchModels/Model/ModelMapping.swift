@@ -1,5 +1,5 @@
 public import BatchEngine
-package import BatchStore
+import BatchStore
 
 /// How a class's objects are stored: the entity's name, its table, and a column per property.
 ///

@@ -1,6 +1,6 @@
 public import BatchEngine
 public import BatchIdentifiers
-package import BatchStore
+import BatchStore
 
 /// An object's values at one moment, which you can send anywhere and change there.
 ///

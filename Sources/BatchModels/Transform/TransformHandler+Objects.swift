@@ -1,5 +1,5 @@
 public import BatchEngine
-package import BatchStore
+import BatchStore
 
 extension TransformHandler {
   /// A handler called with an object for each row, in a context.

@@ -2,7 +2,7 @@ public import BatchIdentifiers
 #if PostgreSQL
 import BatchPostgres
 #endif
-public import BatchStore
+import BatchStore
 
 extension Job {
   /// Finds out what a run would do, on either store; writes nothing.

@@ -1,4 +1,4 @@
-public import BatchStore
+import BatchStore
 
 /// What `batch run` would do now, given what is on disk.
 public struct NextStep: Sendable, Encodable {

@@ -1,6 +1,6 @@
 public import BatchEngine
 public import BatchIdentifiers
-public import BatchStore
+import BatchStore
 public import SystemPackage
 
 /// The state of a job's last run, in whatever processes.

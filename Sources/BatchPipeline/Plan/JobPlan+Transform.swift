@@ -1,4 +1,5 @@
 public import BatchIdentifiers
+import BatchJobs
 import BatchStore
 
 extension JobPlan.Work {

@@ -1,5 +1,6 @@
 import BatchEngine
 package import BatchIdentifiers
+package import BatchJobs
 package import BatchStore
 import SystemPackage
 
@@ -414,20 +415,6 @@ extension Job.Source {
     case .expression: return .where
     case .databaseExtension(let index): return .databaseExtension(index)
     case .entity, nil: return .entity
-    }
-  }
-}
-
-extension ParameterValues {
-  /// The values as they are bound to SQL.
-  var sqlValues: [String: SQLValue] {
-    entries.mapValues { entry in
-      switch entry.value {
-      case .null: .null
-      case .integer(let value): .integer(value)
-      case .real(let value): .real(value)
-      case .text(let value): .text(value)
-      }
     }
   }
 }

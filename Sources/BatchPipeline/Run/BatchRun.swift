@@ -1,7 +1,7 @@
 public import BatchEngine
 public import BatchIdentifiers
 import BatchPlatform
-public import BatchStore
+import BatchStore
 import SystemPackage
 
 /// A run of a job: a new one, or the rest of one that was stopped or killed.

@@ -1,5 +1,6 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchJobs
 
 extension RunCause {
   /// Runs the program to notify of a run that was refused, failed to begin, or was stopped before

@@ -1,5 +1,6 @@
 import BatchEngine
 import BatchIdentifiers
+import BatchJobs
 import BatchPlatform
 import BatchStore
 import SystemPackage

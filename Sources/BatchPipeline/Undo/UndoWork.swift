@@ -1,5 +1,6 @@
 import BatchEngine
 import BatchIdentifiers
+package import BatchJobs
 import BatchStore
 import SystemPackage
 

@@ -59,8 +59,6 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 extension BatchError.Code {
   /// The server does not admit the role, or the role may not do this.
   public static let accessDenied = Self(rawValue: "accessDenied")
-  /// A time limit or a person on the server ended the statement.
-  public static let statementCancelled = Self(rawValue: "statementCancelled")
   /// A value does not fit its type, or an expression has no value for a row.
   public static let invalidValue = Self(rawValue: "invalidValue")
 }

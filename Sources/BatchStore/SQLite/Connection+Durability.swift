@@ -1,12 +1,7 @@
 import BatchEngine
-public import BatchIdentifiers
+package import BatchIdentifiers
 import BatchPlatform
 import CSQLite
-
-extension BatchError.Code {
-  /// The database is not as a run left it, or its file was replaced.
-  public static let storeChanged = Self(rawValue: "storeChanged")
-}
 
 extension Connection {
   /// Makes all commits durable, whatever `synchronous` is.

@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 package import BatchIdentifiers
 import BatchPlatform
 import CSQLite
@@ -190,18 +190,4 @@ extension Connection {
     }
     unsafe sqlite3_close_v2(handle)
   }
-}
-
-/// When a commit waits for the disk.
-///
-/// See <https://www.sqlite.org/pragma.html#pragma_synchronous>.
-public enum Synchronous: String, Sendable, CaseIterable {
-  /// Never: a power failure may damage the database.
-  case off
-  /// At checkpoints: a power failure may undo the last commits, ledger and data together.
-  case normal
-  /// At each commit.
-  case full
-  /// At each commit, and the folder too.
-  case extra
 }

@@ -1,3 +1,4 @@
+import BatchEngine
 package import BatchIdentifiers
 
 /// Keeps the write-ahead log of a lane short.

@@ -1,3 +1,5 @@
+package import BatchEngine
+
 /// The settings of a lane.
 package struct WriterConfiguration: Sendable {
   /// When a commit waits for the disk.

@@ -1,3 +1,4 @@
+import BatchEngine
 import BatchIdentifiers
 import BatchModels
 import BatchStore

@@ -1,4 +1,5 @@
 import BatchIdentifiers
+@testable import BatchJobs
 import Testing
 
 @testable import BatchPipeline

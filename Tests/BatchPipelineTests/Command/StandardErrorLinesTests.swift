@@ -1,3 +1,4 @@
+@testable import BatchJobs
 import Testing
 
 @testable import BatchPipeline

@@ -1,6 +1,7 @@
 #if PostgreSQL
 import BatchEngine
 import BatchIdentifiers
+import BatchJobs
 import BatchTestSupport
 import Testing
 
@@ -18,6 +19,29 @@ import Testing
     let address = try ServerAddress(url: url)
     #expect(address.description == shown)
     #expect(!"\(address)".contains("secret"))
+  }
+
+  @Test func `a job finds a password in a URL where libpq finds one`() throws {
+    let seed = UInt64.random(in: 0 ... .max)
+    var random = SeededGenerator(seed: seed)
+    var count = [false: 0, true: 0]
+    for _ in 0..<5_000 {
+      let piece = { (choices: [String]) in choices.randomElement(using: &random) ?? "" }
+      let url =
+        piece(["postgres://", "postgresql://"])
+        + piece(["", "ann@", "ann:@", "ann:x@", ":x@", "a%3Ab@", "@", "a:b:c@"])
+        + piece(["", "db", "db:5433", "a,b", "a:1,b:2", "[::1]:1", "%2Frun"])
+        + piece(["", "/", "/shop", "/sh@p", "/a:b@c"])
+        + piece(["", "?host=x", "?password=", "?password=x", "?sslpassword=x", "?user=a:b@c"])
+        + piece(["", "&password=x", "&sslmode=require", "&application_name=password%3Dx"])
+      guard let address = try? ServerAddress(url: url) else { continue }
+      count[address.holdsPassword, default: 0] += 1
+      #expect(
+        Job.DatabaseOptions.Server.holdsPassword(url) == address.holdsPassword,
+        "\(url), seed \(seed)"
+      )
+    }
+    #expect(count.values.allSatisfy { $0 > 500 })
   }
 
   @Test(arguments: [

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchEngine
 import BatchIdentifiers
 import SystemPackage
 
@@ -57,7 +57,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - work: The work.
   ///   - identifiersHash: A hash of identifiers that were given.
-  init(of work: ProgramWork, identifiersHash: String? = nil) {
+  package init(of work: ProgramWork, identifiersHash: String? = nil) {
     var members: [String: CanonicalJSON] = [
       "format": .integer(Self.format),
       "entity": .string(work.entity),

@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 package import BatchIdentifiers
 package import SystemPackage
 

@@ -1,11 +1,11 @@
-import BatchEngine
-import BatchIdentifiers
-import BatchStore
+import SystemPackage
+package import BatchEngine
+package import BatchIdentifiers
 
 /// Runs the programs to notify about a run, one at a time, on a separate thread.
 ///
 /// Any problem with one is a message; the run continues.
-final class RunHooks: RunNotifier {
+package final class RunHooks: RunNotifier {
   private struct State {
     var messages: [String] = []
     /// Whether a program is waiting or running without anybody waiting for it.
@@ -15,7 +15,7 @@ final class RunHooks: RunNotifier {
   }
 
   /// The time limit of a program, after which it is killed.
-  static let patience = Duration.seconds(60)
+  package static let patience = Duration.seconds(60)
   /// The maximum number of pending messages.
   private static let messageLimit = 100
 
@@ -30,7 +30,7 @@ final class RunHooks: RunNotifier {
   ///
   /// - Throws: `BatchError` of code `commandNotStarted`, with the place in the job file, if there
   ///   is no such program.
-  init(
+  package init(
     _ cause: any RunCause,
     parameters: ParameterValues,
     for events: [Job.Hooks.Event] = Job.Hooks.Event.allCases,
@@ -57,7 +57,7 @@ final class RunHooks: RunNotifier {
   ///   - event: The event.
   ///   - summary: The state of the run.
   ///   - variables: Variables that override those from the summary.
-  func run(
+  package func run(
     _ event: Job.Hooks.Event,
     _ summary: RunSummary,
     telling variables: [String: String] = [:]
@@ -66,13 +66,13 @@ final class RunHooks: RunNotifier {
     await runner.run { self.perform(event, command, summary, variables) }
   }
 
-  func begin(_ summary: RunSummary, afterKill isAfterKill: Bool) async {
+  package func begin(_ summary: RunSummary, afterKill isAfterKill: Bool) async {
     if isAfterKill { await run(.onKill, summary, telling: ["BATCH_STATE": "killed"]) }
     await run(.onStart, summary)
   }
 
   /// Runs the program for the end of a run, if there is one, and waits for its end.
-  func end(_ summary: RunSummary) async {
+  package func end(_ summary: RunSummary) async {
     let event: Job.Hooks.Event
     switch summary.state {
     case .completed, .completedWithFailures: event = .onFinish
@@ -85,7 +85,7 @@ final class RunHooks: RunNotifier {
   }
 
   /// Starts the program for a hold beside the run, unless one is running already.
-  func hold(_ summary: RunSummary) {
+  package func hold(_ summary: RunSummary) {
     guard let command = commands[.onThrottle] else { return }
     state.withLock { state in
       guard !state.isBusy else { return }
@@ -98,12 +98,12 @@ final class RunHooks: RunNotifier {
   }
 
   /// Waits until no program is running.
-  func settle() async {
+  package func settle() async {
     await state.withLock { $0.last }?.value
   }
 
   /// The messages since the last call.
-  func takeMessages() -> [String] {
+  package func takeMessages() -> [String] {
     state.withLock { state in
       defer { state.messages.removeAll() }
       return state.messages
@@ -152,16 +152,16 @@ final class RunHooks: RunNotifier {
 private actor HookRunner {
   private let executor = ThreadExecutor(label: "batch.hooks")
 
-  nonisolated var unownedExecutor: UnownedSerialExecutor {
+  package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  func run(_ body: @Sendable () -> Void) { body() }
+  package func run(_ body: @Sendable () -> Void) { body() }
 }
 
 extension RunSummary {
   /// The variables that describe the run's state to a hook, in addition to a command's.
-  var variables: [String: String] {
+  package var variables: [String: String] {
     var variables = [
       "BATCH_STATE": state.rawValue, "BATCH_TOTAL": String(total), "BATCH_DONE": String(done),
       "BATCH_FAILED": String(outcomes.failed),

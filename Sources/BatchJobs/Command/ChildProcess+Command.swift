@@ -1,12 +1,13 @@
-import BatchIdentifiers
+import BatchEngine
+package import BatchIdentifiers
 import BatchPlatform
-import SystemPackage
+package import SystemPackage
 
 extension ChildProcess.Command {
   /// A job's program and its arguments, the first of which names it.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
-  init(_ arguments: [String], in folder: FilePath) throws(BatchError) {
+  package init(_ arguments: [String], in folder: FilePath) throws(BatchError) {
     let executable = try Self.executable(arguments[0], from: folder)
     try Self.requireScript(of: arguments, in: folder)
     self.init(executable: executable, arguments: arguments, folder: folder)

@@ -1,14 +1,14 @@
-import SystemPackage
+package import SystemPackage
 
 /// The file of a job, and the position of each of its values.
 package struct JobOrigin: Sendable {
   /// The name in errors for a job without a file.
-  static let standardInput = "standard input"
+  package static let standardInput = "standard input"
 
   /// The file's name in errors.
   package let file: String
   /// The file; nil for standard input.
-  let path: FilePath?
+  package let path: FilePath?
   private let root: JSONValue
 
   /// Keeps the document that a job was read from.

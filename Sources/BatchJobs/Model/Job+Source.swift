@@ -1,10 +1,12 @@
-import BatchEngine
-public import BatchStore
+public import BatchEngine
 public import SystemPackage
 
 extension Job {
   /// Which rows a job processes.
   public struct Source: Hashable, Sendable {
+    /// The entity that the rows of a query are.
+    package static let queryEntity = "query"
+
     /// The table or view; `query` for the rows of a query.
     public var entity: String
     /// A SELECT whose rows are exported, instead of those of a table or view.
@@ -56,7 +58,7 @@ extension Job {
       identifiers: FilePath? = nil
     ) {
       self.init(
-        entity: Entity.queryName,
+        entity: Self.queryEntity,
         where: `where`,
         orderBy: orderBy,
         limit: limit,
@@ -97,7 +99,7 @@ extension Job {
     }
 
     /// The job file's form of a term written as in SQL, such as `id DESC`; nil if it is not one.
-    var meantBySQL: String? {
+    package var meantBySQL: String? {
       let words = column.split(separator: " ")
       guard words.count == 2, ["asc", "desc"].contains(words[1].lowercased()) else { return nil }
       return Self.terms(ofSQL: column).first

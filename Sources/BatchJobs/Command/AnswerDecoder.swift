@@ -1,6 +1,5 @@
 import BatchEngine
 import BatchIdentifiers
-import BatchStore
 
 /// Reads the answers of a program: a JSON object of changed columns on each line.
 ///

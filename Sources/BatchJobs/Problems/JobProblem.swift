@@ -1,15 +1,15 @@
 import BatchEngine
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// A problem of a job.
-struct JobProblem: Sendable {
-  let path: JobPath
+package struct JobProblem: Sendable {
+  package let path: JobPath
   /// Its place; nil until it is known, and for a job created in code.
   var position: SourcePosition?
   let message: String
   let remedy: String?
 
-  init(
+  package init(
     _ path: JobPath,
     _ message: String,
     remedy: String? = nil,
@@ -24,7 +24,7 @@ struct JobProblem: Sendable {
 
 extension JobProblem {
   /// The problem, with its value's position in a file.
-  func located(in origin: JobOrigin) -> JobProblem {
+  package func located(in origin: JobOrigin) -> JobProblem {
     var problem = self
     problem.position = origin.position(of: path)
     return problem
@@ -33,7 +33,7 @@ extension JobProblem {
 
 extension BatchError {
   /// One error for all problems, in the order of the file; nil if there are none.
-  static func invalidJob(_ problems: [JobProblem], file: String?) -> BatchError? {
+  package static func invalidJob(_ problems: [JobProblem], file: String?) -> BatchError? {
     let unknown = SourcePosition(line: 0, column: 0)
     let sorted = problems.enumerated().sorted { first, second in
       (first.element.position ?? unknown, first.offset)

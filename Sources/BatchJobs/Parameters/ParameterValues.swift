@@ -1,4 +1,4 @@
-import BatchEngine
+package import BatchEngine
 public import BatchIdentifiers
 
 /// The values of the parameters of one run, by name.
@@ -32,7 +32,7 @@ public struct ParameterValues: Hashable, Sendable {
   public private(set) var entries: [String: Entry] = [:]
 
   /// The values of a job without parameters.
-  init() {}
+  package init() {}
 
   /// Binds texts of a command line, each of the form `name=value`.
   ///
@@ -227,4 +227,18 @@ extension ParameterValues: CustomStringConvertible {
 extension ParameterValues.Entry: CustomStringConvertible {
   /// The value in JSON, or a word instead of a secret one.
   public var description: String { isSecret ? "(secret)" : value.shown }
+}
+
+extension ParameterValues {
+  /// The values as they are bound to SQL.
+  package var sqlValues: [String: SQLValue] {
+    entries.mapValues { entry in
+      switch entry.value {
+      case .null: .null
+      case .integer(let value): .integer(value)
+      case .real(let value): .real(value)
+      case .text(let value): .text(value)
+      }
+    }
+  }
 }

@@ -1,10 +1,6 @@
 package import BatchEngine
 package import BatchIdentifiers
 
-#if PostgreSQL
-import BatchPostgres
-#endif
-
 /// The exit statuses that scripts and hooks rely on.
 package enum ExitStatus: Int32, Sendable {
   case completed = 0
@@ -21,10 +17,8 @@ package enum ExitStatus: Int32, Sendable {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning
     case .interrupted: self = .stopped
-    case .busy, .connectionLost, .diskFull, .databaseAccess, .storeChanged: self = .failed
-    #if PostgreSQL
-    case .statementCancelled: self = .failed
-    #endif
+    case .busy, .connectionLost, .diskFull, .databaseAccess, .storeChanged, .statementCancelled:
+      self = .failed
     case .outputFailed: self = .untold
     default: self = .refused
     }

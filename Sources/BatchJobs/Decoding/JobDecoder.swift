@@ -1,5 +1,4 @@
 import BatchEngine
-import BatchStore
 package import BatchIdentifiers
 package import SystemPackage
 
@@ -8,9 +7,9 @@ package import SystemPackage
 /// After a problem, decoding continues with a stand-in value, so that one run of the decoder finds
 /// as many problems as possible; no job with a stand-in value ever leaves ``job(from:file:)``.
 package final class JobDecoder {
-  private(set) var problems: [JobProblem] = []
+  package private(set) var problems: [JobProblem] = []
   /// The paths of the values that stand-ins replace.
-  private(set) var broken: Set<JobPath> = []
+  package private(set) var broken: Set<JobPath> = []
   /// The keys requested so far, by the path of their object: those that a file may have.
   package private(set) var askedKeys: [JobPath: [String]] = [:]
   private let baseDirectory: FilePath
@@ -55,7 +54,7 @@ package final class JobDecoder {
   /// Decodes a whole job, with stand-in values in sections that have problems.
   ///
   /// - Throws: A `BatchError` with code `invalidJob` if the job is of another version.
-  func decode(_ root: JSONValue, file: String?) throws(BatchError) -> Job {
+  package func decode(_ root: JSONValue, file: String?) throws(BatchError) -> Job {
     let origin = JobOrigin(file: file, root: root)
     // A file for another version may have any keys: only its version is reported.
     if case .integer(let version)? = root.members?.first(where: { $0.key == "version" })?
@@ -176,7 +175,7 @@ extension JobDecoder {
   private func decodeSource(_ section: inout JobSection) -> Job.Source {
     let entity = section.string("entity")
     let query = section.string("query")
-    var source = Job.Source(entity: entity ?? (query == nil ? "" : Entity.queryName))
+    var source = Job.Source(entity: entity ?? (query == nil ? "" : Job.Source.queryEntity))
     source.query = query
     section.requireOne(of: ["entity", "query"])
     source.where = section.string("where")

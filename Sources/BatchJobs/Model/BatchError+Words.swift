@@ -1,4 +1,5 @@
-import BatchIdentifiers
+import BatchEngine
+package import BatchIdentifiers
 
 extension BatchError {
   /// The error with its remedy in the terms of job files and the command.

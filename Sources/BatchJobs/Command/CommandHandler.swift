@@ -1,30 +1,39 @@
-import BatchEngine
-import BatchIdentifiers
-import BatchStore
+package import BatchEngine
+package import BatchIdentifiers
 
 /// Lets a program compute the changes of rows: each row a JSON object on a line of its standard
 /// input, each answer one on its standard output, in the same order.
-struct CommandHandler: RowHandler {
-  let pool: ChildPool
+package struct CommandHandler: RowHandler {
+  package let pool: ChildPool
   private let encoder: CommandRowEncoder
   private let decoder: AnswerDecoder
   private let timeout: Duration
   private let pieces = Lock(PieceSizing())
 
   /// What is said of columns that SQLite does not have: how their values are written in lines.
-  struct Kinds {
+  package struct Kinds {
     /// The columns that are read whose 1 and 0 are true and false.
-    var booleans: Set<Int> = []
+    let booleans: Set<Int>
     /// The columns that are read whose texts are numbers.
-    var numbers: Set<Int> = []
+    let numbers: Set<Int>
     /// The columns that are written in which all digits of a number count.
-    var writtenNumbers: Set<Int> = []
+    let writtenNumbers: Set<Int>
+
+    package init(
+      booleans: Set<Int> = [],
+      numbers: Set<Int> = [],
+      writtenNumbers: Set<Int> = []
+    ) {
+      self.booleans = booleans
+      self.numbers = numbers
+      self.writtenNumbers = writtenNumbers
+    }
   }
 
   /// A handler for the columns of a job.
   ///
   /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
-  init(
+  package init(
     _ arguments: [String],
     columns: TransformColumns,
     kinds: Kinds = Kinds(),
@@ -41,7 +50,7 @@ struct CommandHandler: RowHandler {
     self.timeout = timeout
   }
 
-  func changes(
+  package func changes(
     of rows: ChunkRows,
     run: String,
     onFailure policy: FailurePolicy,
@@ -97,7 +106,7 @@ struct CommandHandler: RowHandler {
   }
 
   /// Refuses columns whose names have another meaning in the lines of a command.
-  static func checkNames(of columns: TransformColumns, in job: Job) throws(BatchError) {
+  package static func checkNames(of columns: TransformColumns, in job: Job) throws(BatchError) {
     for (index, name) in columns.reads.enumerated() where name == "$identifier" {
       throw clash(name, "it holds the key of the row").located(at: job.place(of: .columns(index)))
     }
@@ -116,7 +125,7 @@ struct CommandHandler: RowHandler {
   }
 
   /// The variables that describe the run to a program.
-  static func environment(
+  package static func environment(
     of cause: some RunCause,
     run: String,
     parameters: [String: SQLValue]
@@ -145,14 +154,14 @@ private struct PieceSizing {
   /// The average length of an answer; long ones are forgotten slowly.
   private var answerBytes = 0.0
 
-  mutating func observe(_ count: Int, _ bytes: Int) {
+  package mutating func observe(_ count: Int, _ bytes: Int) {
     if count == 0 { return }
     largest = max(largest, count)
     let observed = Double(bytes) / Double(count)
     answerBytes = max(observed, (answerBytes + observed) / 2)
   }
 
-  var size: Int {
+  package var size: Int {
     let held = answerBytes > 0 ? Double(ChunkBytes.chunkLimit) / answerBytes : .infinity
     return max(1, Int(min(held, Double(largest * Self.growth))))
   }

@@ -1,4 +1,5 @@
-import BatchIdentifiers
+import BatchEngine
+package import BatchIdentifiers
 import BatchPlatform
 import Dispatch
 import SystemPackage
@@ -31,7 +32,7 @@ package final class ChildPool: Sendable {
 
   /// Starts the first program, unless it would have nothing to do, so that a failure to start shows
   /// before anything is written.
-  func start(
+  package func start(
     environment: [String: String],
     atMost count: Int,
     hasRows: Bool
@@ -114,7 +115,7 @@ package final class ChildPool: Sendable {
 
   /// The programs' output to standard error since the last call, each line prefixed with the
   /// program and its process.
-  func takeMessages() -> [String] {
+  package func takeMessages() -> [String] {
     state.withLock { state in
       defer { state.messages.removeAll() }
       return state.messages
@@ -122,7 +123,7 @@ package final class ChildPool: Sendable {
   }
 
   /// The program that has been silent for longest, if that is long.
-  func silence(of least: Duration) -> String? {
+  package func silence(of least: Duration) -> String? {
     let heard = state.withLock { state in
       state.heard.map { (process: $0.key, time: $0.value.withLock { time in time }) }
     }
@@ -135,7 +136,7 @@ package final class ChildPool: Sendable {
   /// Ends the programs, and kills those that do not end by themselves in two seconds.
   ///
   /// - Throws: `BatchError` of code `commandUnreliable` if one has written unrequested answers.
-  func close() throws(BatchError) {
+  package func close() throws(BatchError) {
     let children = state.withLock { state in
       defer { state.idle.removeAll() }
       return state.idle

@@ -1,10 +1,7 @@
+import BatchPlatform
+import SystemPackage
 public import BatchIdentifiers
 import BatchEngine
-import BatchStore
-
-#if PostgreSQL
-import BatchPostgres
-#endif
 
 extension BatchError.Code {
   /// The program was built without PostgreSQL.
@@ -18,7 +15,7 @@ extension BatchError {
   ///   - what: What needs it, such as "the job is for PostgreSQL".
   ///   - place: Where that stands.
   /// - Returns: The error, with the build command.
-  static func postgreSQLMissing(_ what: String, at place: String? = nil) -> BatchError {
+  package static func postgreSQLMissing(_ what: String, at place: String? = nil) -> BatchError {
     BatchError(
       .postgreSQLMissing,
       "\(what), and this program was built without it",
@@ -105,7 +102,7 @@ extension Job.DatabaseOptions.Server {
   /// Refuses a URL of a command line that holds a password.
   ///
   /// - Throws: `BatchError` of code `invalidJob`, without the password.
-  func refusePassword() throws(BatchError) {
+  package func refusePassword() throws(BatchError) {
     guard case .url(let url) = self, Self.holdsPassword(url) else { return }
     throw BatchError(
       .invalidJob,
@@ -117,28 +114,30 @@ extension Job.DatabaseOptions.Server {
   fileprivate static let remedyForPassword =
     "give it in PGPASSWORD, in a password file (~/.pgpass), or in a service"
 
-  /// Whether a URL holds a password, by libpq's reading of it.
-  fileprivate static func holdsPassword(_ url: String) -> Bool {
-    #if PostgreSQL
-    (try? ServerAddress(url: url))?.holdsPassword ?? false
-    #else
-    // Without libpq the job is refused in any case.
-    false
-    #endif
-  }
+  /// The parameters of a URL whose values must stay secret.
+  private static let secretNames = [
+    "password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key",
+  ]
 
-  /// Why libpq cannot read a URL; nil if it can.
-  fileprivate static func parsingError(of url: String) -> BatchError? {
-    #if PostgreSQL
-    do {
-      _ = try ServerAddress(url: url)
-      return nil
-    } catch {
-      return error
+  /// Whether a URL holds a password: `user:password@host`, or a parameter.
+  ///
+  /// See <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS>.
+  package static func holdsPassword(_ url: String) -> Bool {
+    guard let scheme = url.firstRange(of: "://") else { return false }
+    let rest = url[scheme.upperBound...]
+    let authority = rest.prefix { $0 != "@" && $0 != "/" }
+    if authority.endIndex < rest.endIndex, rest[authority.endIndex] == "@",
+      let colon = authority.firstIndex(of: ":"), authority.index(after: colon) < authority.endIndex
+    {
+      return true
     }
-    #else
-    nil
-    #endif
+    guard let mark = rest.firstIndex(of: "?") else { return false }
+    return rest[mark...].dropFirst().split(separator: "&").contains { (parameter: Substring) in
+      let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      // Nobody escapes letters of a name but to hide it.
+      let isSecret = parts[0].contains("%") || secretNames.contains(String(parts[0]))
+      return isSecret && parts.count == 2 && !parts[1].isEmpty
+    }
   }
 }
 
@@ -195,8 +194,6 @@ extension Job {
             remedy: "write postgres://user@host/database"
           )
         )
-      } else if let error = DatabaseOptions.Server.parsingError(of: url) {
-        problems.append(JobProblem(server.path, error.message, remedy: error.remedy))
       } else if DatabaseOptions.Server.holdsPassword(url) {
         problems.append(
           JobProblem(

@@ -1,16 +1,15 @@
 import BatchEngine
 public import BatchIdentifiers
 import BatchPlatform
-import BatchStore
 import SystemPackage
 
 /// A program that runs beside this process and answers each line on its standard input with one on
 /// its standard output.
 ///
 /// One thread uses it at a time, and blocks while the program works.
-final class ChildProcess {
+package final class ChildProcess {
   /// What to start, and how.
-  struct Command: Sendable {
+  package struct Command: Sendable {
     /// The file of the program.
     var executable: FilePath
     /// The arguments, including the program's name.
@@ -45,7 +44,7 @@ final class ChildProcess {
   ///
   /// It leads its own process group: Ctrl-C, which lets this process finish its chunks, does not
   /// end it.
-  init(_ command: Command) throws(BatchError) {
+  package init(_ command: Command) throws(BatchError) {
     var descriptors: [Int32] = []
     defer { descriptors.forEach { closeDescriptor($0) } }
     for _ in 0..<3 {
@@ -276,7 +275,7 @@ final class ChildProcess {
   ///
   /// - Returns: What went wrong: it took longer than `patience`, or than a stop of the run allows, and was killed, or
   ///   its status says so; nil if nothing did.
-  func complete(within patience: Duration) -> String? {
+  package func complete(within patience: Duration) -> String? {
     switch finish(by: .now + patience) {
     case nil where RunStop.isOver(after: RunStop.hookGrace):
       "had not ended when the run had to, and was killed"

@@ -50,6 +50,6 @@ extension Job {
     }
 
     /// The format of the file's extension.
-    var format: Format? { path.extension.flatMap { Format(rawValue: $0.lowercased()) } }
+    package var format: Format? { path.extension.flatMap { Format(rawValue: $0.lowercased()) } }
   }
 }

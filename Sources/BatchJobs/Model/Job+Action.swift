@@ -1,4 +1,4 @@
-public import BatchStore
+public import BatchEngine
 public import SystemPackage
 
 extension Job {
@@ -26,7 +26,7 @@ extension Job {
     }
 
     /// The time limit of external code for a chunk; nil if none is called.
-    var patience: Duration? {
+    package var patience: Duration? {
       if case .transform(let transform) = self { transform.timeout } else { nil }
     }
 

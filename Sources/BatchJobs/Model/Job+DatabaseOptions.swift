@@ -1,4 +1,4 @@
-public import BatchStore
+public import BatchEngine
 public import SystemPackage
 
 extension Job {

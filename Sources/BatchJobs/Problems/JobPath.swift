@@ -54,7 +54,7 @@ extension JobPath {
   /// The path `database.path`.
   public static let database = JobPath("database", "path")
   /// An item of `database.extensions`, counted from 0.
-  static func databaseExtension(_ index: Int) -> JobPath {
+  package static func databaseExtension(_ index: Int) -> JobPath {
     JobPath("database", "extensions").appending(index)
   }
 
