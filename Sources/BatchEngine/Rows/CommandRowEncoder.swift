@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 
 /// Writes rows as lines of JSON, with each key as `$identifier`.
 ///

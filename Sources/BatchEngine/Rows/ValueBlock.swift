@@ -8,6 +8,7 @@ public import BatchIdentifiers
 @usableFromInline
 package struct ValueBlock: Sendable, Equatable {
   /// The kind of a value.
+  @usableFromInline
   package enum Kind: UInt8 {
     case null, integer, real, text, blob
     /// No value is given: the column keeps its own.
@@ -20,16 +21,17 @@ package struct ValueBlock: Sendable, Equatable {
 
   package private(set) var columnCount: Int
   /// The number of rows for which there is room.
-  package let capacity: Int
+  @usableFromInline package let capacity: Int
   /// The number of rows.
-  package var count: Int
-  package private(set) var kinds: [UInt8]
-  package private(set) var words: [Int64]
+  @usableFromInline package var count: Int
+  // The setters are the module's own; they are usable for what is inlined into a store's loops.
+  @usableFromInline package internal(set) var kinds: [UInt8]
+  @usableFromInline package internal(set) var words: [Int64]
   /// Texts and blobs, concatenated.
-  package private(set) var bytes: [UInt8] = []
+  @usableFromInline package internal(set) var bytes: [UInt8] = []
 
   /// The maximum length of texts and blobs in bytes: the places that a word can represent.
-  package static let byteLimit = Int(UInt32.max)
+  @inlinable package static var byteLimit: Int { Int(UInt32.max) }
 
   /// Makes a block of values of one kind without content.
   package init(columns: Int, capacity: Int, count: Int = 0, filledWith kind: Kind = .null) {
@@ -42,12 +44,23 @@ package struct ValueBlock: Sendable, Equatable {
 
   // MARK: One value
 
+  @inlinable
   package func kind(_ row: Int, _ column: Int) -> Kind {
-    Kind(rawValue: kinds[column * capacity + row]) ?? .null
+    // As `Kind(rawValue:)`, which is a call from other modules.
+    switch kinds[column * capacity + row] {
+    case 1: .integer
+    case 2: .real
+    case 3: .text
+    case 4: .blob
+    case 5: .unset
+    default: .null
+    }
   }
 
+  @inlinable
   package func word(_ row: Int, _ column: Int) -> Int64 { words[column * capacity + row] }
 
+  @inlinable
   package func real(_ row: Int, _ column: Int) -> Double {
     Double(bitPattern: UInt64(bitPattern: word(row, column)))
   }
@@ -59,12 +72,13 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// The bytes of a text or a blob.
+  @inlinable
   package func bytes(_ row: Int, _ column: Int) -> ArraySlice<UInt8> {
     bytes[Self.range(word(row, column))]
   }
 
   /// Calls `body` with the bytes of a text or a blob, valid only inside.
-  @inline(__always)
+  @inlinable
   package func withBytes<Result>(
     _ row: Int,
     _ column: Int,
@@ -112,6 +126,7 @@ package struct ValueBlock: Sendable, Equatable {
     kind(row, column) == .unset ? current : value(row, column)
   }
 
+  @inlinable
   package static func range(_ word: Int64) -> Range<Int> {
     let bits = UInt64(bitPattern: word)
     let start = Int(truncatingIfNeeded: bits & 0xffff_ffff)
@@ -122,15 +137,24 @@ package struct ValueBlock: Sendable, Equatable {
   private mutating func append(_ body: (inout [UInt8]) -> Void) throws(BatchError) -> Int64 {
     let start = bytes.count
     body(&bytes)
-    guard bytes.count <= Self.byteLimit else {
+    do throws(BatchError) {
+      try requireRoom()
+    } catch {
       bytes.removeLast(bytes.count - start)
-      throw BatchError(
-        .valueTooLarge,
-        "the texts and blobs of a chunk have more than 4 GB",
-        advice: "lower chunk.size, or leave large columns out of \(.reads)"
-      )
+      throw error
     }
     return Int64(bitPattern: UInt64(bytes.count - start) << 32 | UInt64(start))
+  }
+
+  /// Throws if the texts and blobs have more bytes than words represent.
+  @usableFromInline
+  func requireRoom() throws(BatchError) {
+    guard bytes.count > Self.byteLimit else { return }
+    throw BatchError(
+      .valueTooLarge,
+      "the texts and blobs of a chunk have more than 4 GB",
+      advice: "lower chunk.size, or leave large columns out of \(.reads)"
+    )
   }
 
   // MARK: Setting values
@@ -330,6 +354,7 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   /// Lets `body` write values of the last row in place.
+  @inlinable
   package mutating func withLastRow(
     _ body: (
       _ kinds: UnsafeMutablePointer<UInt8>,
@@ -346,13 +371,7 @@ package struct ValueBlock: Sendable, Equatable {
         unsafe body(kinds + row, words + row, &bytes)
       }
     }
-    guard bytes.count <= Self.byteLimit else {
-      throw BatchError(
-        .valueTooLarge,
-        "the texts and blobs of a chunk have more than 4 GB",
-        advice: "lower chunk.size, or leave large columns out of \(.reads)"
-      )
-    }
+    try requireRoom()
   }
 }
 

@@ -23,6 +23,19 @@ extension Job.DatabaseOptions.Server {
 }
 
 extension Job {
+  /// The address of the job's server.
+  ///
+  /// - Throws: `BatchError` of code `invalidJob`, with the place in the job, if libpq cannot read the URL.
+  func address(of server: DatabaseOptions.Server) throws(BatchError) -> ServerAddress {
+    do {
+      return try server.address()
+    } catch {
+      var refusal = error.located(at: place(of: server.path))
+      refusal.code = .invalidJob
+      throw refusal
+    }
+  }
+
   /// Runs `body` with a session of the job's server, and then ends the session.
   ///
   /// - Throws: The error of `body`, or of the connection.
@@ -33,7 +46,7 @@ extension Job {
     guard let server = database.server else {
       preconditionFailure("a job on a file has no server")
     }
-    let waits = ServerWaits(at: try server.address(), lockLimit: database.busyTimeout)
+    let waits = ServerWaits(at: try address(of: server), lockLimit: database.busyTimeout)
     return try await server.inSession(
       within: PostgresInterrupter(within: stop, telling: waits),
       body

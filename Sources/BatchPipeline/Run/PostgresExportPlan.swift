@@ -144,7 +144,7 @@ extension Job {
     guard let stop, let server = database.server else { return try await inSession(body) }
     let interrupter = PostgresInterrupter()
     return try await stop.interruptible(
-      at: server.address().description,
+      at: address(of: server).description,
       by: { interrupter.interrupt() }
     ) { () throws(BatchError) in try await inSession(within: interrupter, body) }
   }

@@ -31,7 +31,7 @@ final class TableRecord: RunRecord {
     stopSwitch = run.stopSwitch
     terms = run.terms
     self.onEvent = onEvent
-    address = try server.address()
+    address = try job.address(of: server)
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) { words in
       onEvent(.message(words))
     }

@@ -44,6 +44,7 @@ import Testing
       "postgres://a:hunter2@h/d", "postgres://h/d?password=hunter2",
       "postgres://a@h/d?pass%77ord=hunter2", "postgresql://h/d?user=a&pass%77%6Frd=hunter2",
       "postgres://h/d?sslpasswor%64=hunter2", "postgres://a%3ab:hunter2@h,i/d",
+      "postgres://a:hunter2@h:x%zz/d",
     ]
     for url in urls {
       try job.writeJob(["database": ["url": url]])
@@ -54,16 +55,14 @@ import Testing
     }
   }
 
-  @Test func `a URL that libpq cannot read is reported with its place, without a password`() throws
-  {
+  @Test func `a URL that libpq cannot read is reported with its place`() throws {
     let job = try SharedJob(rows: 1)
-    for url in ["postgres://a:hunter2@h:x%zz/d", "postgres://h/d?colour=red", "postgres://[::1/d"] {
+    for url in ["postgres://a@h:x%zz/d", "postgres://h/d?colour=red", "postgres://a:@[::1/d"] {
       try job.writeJob(["database": ["url": url]])
-      for command in ["validate", "run"] {
+      for command in ["validate", "plan", "run", "status", "history"] {
         let result = try job.batch(command, "job.json")
         #expect(result.status == 2, "\(result.errors)")
         #expect(result.errors.contains("database.url: the URL cannot be read"), "\(result.errors)")
-        #expect(!result.errors.contains("hunter2"))
       }
     }
   }

@@ -32,7 +32,7 @@ import Testing
         + piece(["", "ann@", "ann:@", "ann:x@", ":x@", "a%3Ab@", "@", "a:b:c@"])
         + piece(["", "db", "db:5433", "a,b", "a:1,b:2", "[::1]:1", "%2Frun"])
         + piece(["", "/", "/shop", "/sh@p", "/a:b@c"])
-        + piece(["", "?host=x", "?password=", "?password=x", "?sslpassword=x", "?user=a:b@c"])
+        + piece(["", "?host=x", "?sslcert=", "?password=x", "?sslpassword=x", "?user=a:b@c"])
         + piece(["", "&password=x", "&sslmode=require", "&application_name=password%3Dx"])
       guard let address = try? ServerAddress(url: url) else { continue }
       count[address.holdsPassword, default: 0] += 1
