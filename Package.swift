@@ -30,11 +30,11 @@ let package = Package(
   products: [
     .library(name: "BatchTool", targets: ["BatchTool"]),
     .library(name: "BatchPipeline", targets: ["BatchPipeline"]),
-    .library(name: "BatchModels", targets: ["BatchModels"]),
+    .library(name: "BatchObjects", targets: ["BatchObjects"]),
     .library(name: "BatchMacros", targets: ["BatchMacros"]),
-    .library(name: "BatchStore", targets: ["BatchStore"]),
+    .library(name: "BatchSQLite", targets: ["BatchSQLite"]),
     .library(name: "BatchPostgres", targets: ["BatchPostgres"]),
-    .library(name: "BatchEngine", targets: ["BatchEngine"]),
+    .library(name: "BatchRuns", targets: ["BatchRuns"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
     .executable(name: "batch", targets: ["BatchCommand"]),
   ],
@@ -84,7 +84,7 @@ let package = Package(
       swiftSettings: settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
     ),
     .target(
-      name: "BatchEngine",
+      name: "BatchRuns",
       dependencies: [
         "BatchIdentifiers", "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
@@ -94,15 +94,15 @@ let package = Package(
     .target(
       name: "BatchJobs",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers", "BatchPlatform", "CSpawn",
+        "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
-      name: "BatchStore",
+      name: "BatchSQLite",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers", "BatchPlatform", "CSQLite",
+        "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -110,15 +110,15 @@ let package = Package(
     .target(
       name: "BatchPostgres",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers", "BatchPlatform",
+        "BatchRuns", "BatchIdentifiers", "BatchPlatform",
         .target(name: "CPostgres", condition: withPostgreSQL),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
-      name: "BatchModels",
+      name: "BatchObjects",
       dependencies: [
-        "BatchStore", "BatchEngine", "BatchIdentifiers", "BatchPlatform",
+        "BatchSQLite", "BatchRuns", "BatchIdentifiers", "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -137,7 +137,7 @@ let package = Package(
     .target(
       name: "BatchMacros",
       dependencies: [
-        "BatchIdentifiers", "BatchModels", "BatchStore",
+        "BatchIdentifiers", "BatchObjects", "BatchSQLite",
         .target(name: "BatchMacroExpansions", condition: withMacros),
       ],
       swiftSettings: settings
@@ -145,7 +145,7 @@ let package = Package(
     .target(
       name: "BatchPipeline",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers", "BatchJobs", "BatchModels", "BatchPlatform", "BatchStore",
+        "BatchRuns", "BatchIdentifiers", "BatchJobs", "BatchObjects", "BatchPlatform", "BatchSQLite",
         .target(name: "BatchPostgres", condition: withPostgreSQL),
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -154,7 +154,7 @@ let package = Package(
     .target(
       name: "BatchTool",
       dependencies: [
-        "BatchPipeline", "BatchJobs", "BatchStore", "BatchEngine", "BatchIdentifiers",
+        "BatchPipeline", "BatchJobs", "BatchSQLite", "BatchRuns", "BatchIdentifiers",
         "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -192,14 +192,14 @@ let package = Package(
     // What benchmarks measure of PostgreSQL: see Scripts/bench-postgres.
     .executableTarget(
       name: "PostgresBenchmark",
-      dependencies: ["BatchPostgres", "BatchIdentifiers", "BatchStore", "BatchTool"],
+      dependencies: ["BatchPostgres", "BatchIdentifiers", "BatchSQLite", "BatchTool"],
       path: "Benchmarks/Sources/PostgresBenchmark",
       swiftSettings: settings
     ),
     .target(
       name: "BatchTestSupport",
       dependencies: [
-        "BatchIdentifiers", "BatchStore",
+        "BatchIdentifiers", "BatchSQLite",
         .target(name: "BatchPostgres", condition: withPostgreSQL),
       ],
       path: "Tests/BatchTestSupport",
@@ -217,29 +217,29 @@ let package = Package(
       swiftSettings: settings
     ),
     .testTarget(
-      name: "BatchEngineTests",
+      name: "BatchRunsTests",
       dependencies: [
-        "BatchEngine", "BatchIdentifiers", "BatchTestSupport",
+        "BatchRuns", "BatchIdentifiers", "BatchTestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings
     ),
     .testTarget(
-      name: "BatchStoreTests",
-      dependencies: ["BatchStore", "BatchEngine", "BatchIdentifiers", "BatchTestSupport"],
+      name: "BatchSQLiteTests",
+      dependencies: ["BatchSQLite", "BatchRuns", "BatchIdentifiers", "BatchTestSupport"],
       swiftSettings: settings
     ),
     .testTarget(
       name: "BatchPostgresTests",
       dependencies: [
-        "BatchPostgres", "BatchJobs", "BatchEngine", "BatchIdentifiers", "BatchTestSupport",
+        "BatchPostgres", "BatchJobs", "BatchRuns", "BatchIdentifiers", "BatchTestSupport",
       ],
       swiftSettings: settings
     ),
     .testTarget(
-      name: "BatchModelsTests",
+      name: "BatchObjectsTests",
       dependencies: [
-        "BatchModels", "BatchStore", "BatchIdentifiers", "BatchTestSupport",
+        "BatchObjects", "BatchSQLite", "BatchIdentifiers", "BatchTestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings
@@ -247,7 +247,7 @@ let package = Package(
     .testTarget(
       name: "BatchPipelineTests",
       dependencies: [
-        "BatchPipeline", "BatchModels", "BatchStore", "BatchEngine", "BatchIdentifiers",
+        "BatchPipeline", "BatchObjects", "BatchSQLite", "BatchRuns", "BatchIdentifiers",
         "BatchTestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
@@ -257,8 +257,8 @@ let package = Package(
       name: "CrashingContexts",
       dependencies: [
         "BatchPipeline",
-        "BatchModels",
-        "BatchStore",
+        "BatchObjects",
+        "BatchSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Tests/CrashingContexts",
@@ -267,7 +267,7 @@ let package = Package(
     .testTarget(
       name: "BatchCommandTests",
       dependencies: [
-        "BatchCommand", "BatchTool", "BatchPipeline", "BatchStore", "BatchEngine",
+        "BatchCommand", "BatchTool", "BatchPipeline", "BatchSQLite", "BatchRuns",
         "BatchIdentifiers",
         .target(name: "BatchPostgres", condition: withPostgreSQL),
         "BatchTestSupport", "CrashingContexts",

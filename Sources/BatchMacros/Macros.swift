@@ -1,8 +1,8 @@
 #if Macros
 // The macros' expansions need these.
 @_exported public import BatchIdentifiers
-@_exported public import BatchModels
-@_exported public import BatchStore
+@_exported public import BatchObjects
+@_exported public import BatchSQLite
 
 /// Maps a class to a table: writes the mapping, and the accessors of the properties.
 ///

@@ -1,9 +1,9 @@
 import ArgumentParser
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The name of the program; an executable with its own handlers has its own name.

@@ -1,8 +1,8 @@
-public import BatchEngine
+public import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 
 /// The whole command line of `batch`, for an executable with its own handlers.
 ///

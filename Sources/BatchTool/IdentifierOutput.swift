@@ -1,7 +1,7 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// What to do with the identifiers that a command finds.

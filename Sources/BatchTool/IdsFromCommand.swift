@@ -1,8 +1,8 @@
 import ArgumentParser
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 struct IdsFromCommand: AsyncParsableCommand {

@@ -1,7 +1,7 @@
 public import ArgumentParser
 import BatchIdentifiers
 public import BatchPipeline
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 struct IdsShowCommand: AsyncParsableCommand {

@@ -1,8 +1,8 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// A job that `batch new` writes.

@@ -1,7 +1,7 @@
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// Asks on a terminal for what the command line leaves out, writes the job and shows its plan.

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// Shows a run: a live line on a terminal, plain lines elsewhere, JSON with `--json`.

@@ -2,7 +2,7 @@ import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 struct RehearseCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform

@@ -1,6 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 
 /// The first rows of a plan as a table: what changes before and after, or the rows as they are.
 struct SampleText {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 
 struct ValidateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

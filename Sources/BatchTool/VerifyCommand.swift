@@ -1,7 +1,7 @@
 import ArgumentParser
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 struct VerifyCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
-import BatchEngine
-import BatchStore
+import BatchRuns
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing

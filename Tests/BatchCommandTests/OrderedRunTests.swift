@@ -1,5 +1,5 @@
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-@testable import BatchEngine
+@testable import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 import BatchTestSupport

@@ -8,11 +8,11 @@ import Testing
   private static let modules = [
     ("BatchPipeline", "Jobs and runs; `import BatchPipeline` brings all the others along."),
     ("BatchMacros", "Classes by macro, with the trait `Macros`."),
-    ("BatchModels", "Objects: models, predicates, containers, contexts, history, bulk requests."),
-    ("BatchStore", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
+    ("BatchObjects", "Objects: models, predicates, containers, contexts, history, bulk requests."),
+    ("BatchSQLite", "A SQLite database as a store of entities: schema, fetches, values, handlers."),
     ("BatchPostgres", "PostgreSQL as a store, with the trait `PostgreSQL`."),
     ("BatchJobs", "A job, as its file or a program has it."),
-    ("BatchEngine", "A run from outside: its policy, its events, its progress; handlers of rows."),
+    ("BatchRuns", "A run from outside: its policy, its events, its progress; handlers of rows."),
     ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
   ]
 

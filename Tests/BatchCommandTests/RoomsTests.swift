@@ -8,19 +8,19 @@ import Testing
   private static let imports: [String: Set<String>] = [
     "BatchPlatform": [],
     "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
-    "BatchEngine": ["BatchPlatform", "BatchIdentifiers"],
-    "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CSpawn"],
-    "BatchStore": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CSQLite"],
-    "BatchPostgres": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "CPostgres"],
-    "BatchModels": ["BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchStore"],
+    "BatchRuns": ["BatchPlatform", "BatchIdentifiers"],
+    "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSpawn"],
+    "BatchSQLite": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSQLite"],
+    "BatchPostgres": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CPostgres"],
+    "BatchObjects": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchSQLite"],
     "BatchMacroExpansions": [],
-    "BatchMacros": ["BatchIdentifiers", "BatchModels", "BatchStore"],
+    "BatchMacros": ["BatchIdentifiers", "BatchObjects", "BatchSQLite"],
     "BatchPipeline": [
-      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchJobs", "BatchStore",
-      "BatchPostgres", "BatchModels",
+      "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "BatchSQLite",
+      "BatchPostgres", "BatchObjects",
     ],
     "BatchTool": [
-      "BatchPlatform", "BatchIdentifiers", "BatchEngine", "BatchJobs", "BatchStore",
+      "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "BatchSQLite",
       "BatchPipeline",
     ],
     "BatchCommand": ["BatchTool"],
@@ -32,12 +32,12 @@ import Testing
       "Support", "Errors", "FileSystem", "Keys", "Identifiers", "Codings", "Lists", "Files",
       "Text",
     ],
-    "BatchEngine": [
+    "BatchRuns": [
       "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Rows", "Export",
       "Driver",
     ],
     "BatchJobs": ["JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Command"],
-    "BatchStore": [
+    "BatchSQLite": [
       "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
     ],
@@ -45,7 +45,7 @@ import Testing
       "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",
       "Run", "Conditions",
     ],
-    "BatchModels": [
+    "BatchObjects": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",
     ],
@@ -61,15 +61,15 @@ import Testing
       // The kinds of keys and the most of them, which are public as the list's.
       "Codings/SegmentCoding.swift uses IdentifierList"
     ],
-    "BatchEngine": [
+    "BatchRuns": [
       // Its own `RunPolicy.Checkpoint`, which has the name of the file that it concerns.
       "Policy/RunPolicy.swift uses Checkpoint"
     ],
-    "BatchStore": [
+    "BatchSQLite": [
       // A connection keeps what was last verified by it.
       "SQLite/Connection.swift uses ExpectedSchema"
     ],
-    "BatchModels": [
+    "BatchObjects": [
       // An object has a weak reference to its context, and asks it for its row.
       "Model/ManagedObject.swift uses ModelContext",
       "Model/ObjectEnvironment.swift uses ModelContext",

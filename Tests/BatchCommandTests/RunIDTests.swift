@@ -1,4 +1,4 @@
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing

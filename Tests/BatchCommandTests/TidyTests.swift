@@ -18,7 +18,7 @@ import Testing
 
   @Test func `sqlite3 is called in one room only`() throws {
     for name in try Repository.files(under: "Sources", extension: "swift")
-    where !name.hasPrefix("Sources/BatchStore/SQLite/") {
+    where !name.hasPrefix("Sources/BatchSQLite/SQLite/") {
       #expect(try !Repository.text(name).contains("sqlite3_"), "\(name)")
     }
   }

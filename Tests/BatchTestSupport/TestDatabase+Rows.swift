@@ -1,5 +1,5 @@
-package import BatchEngine
-package import BatchStore
+package import BatchRuns
+package import BatchSQLite
 
 extension TestDatabase {
   /// All rows of a query.

@@ -1,5 +1,5 @@
-package import BatchEngine
-import BatchStore
+package import BatchRuns
+import BatchSQLite
 import Foundation
 
 /// Real SQLite databases for tests.

@@ -1,6 +1,6 @@
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
-package import BatchStore
+package import BatchSQLite
 
 extension WriterLane {
   /// Changes the rows of one chunk and enters it in the ledger, as a processor of changes does.

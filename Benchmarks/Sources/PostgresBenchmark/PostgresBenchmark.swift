@@ -1,8 +1,8 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPostgres
-import BatchStore
+import BatchSQLite
 import BatchTool
 
 /// `batch` with the handler of the transform case, and a command that only fetches identifiers.

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 
 /// Reads the answers of a program: a JSON object of changed columns on each line.

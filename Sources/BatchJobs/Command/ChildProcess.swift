@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 public import BatchIdentifiers
 import BatchPlatform
 import SystemPackage

@@ -1,4 +1,4 @@
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Lets a program compute the changes of rows: each row a JSON object on a line of its standard

@@ -1,4 +1,4 @@
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// The exit statuses that scripts and hooks rely on.

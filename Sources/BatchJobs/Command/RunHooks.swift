@@ -1,5 +1,5 @@
 import SystemPackage
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Runs the programs to notify about a run, one at a time, on a separate thread.

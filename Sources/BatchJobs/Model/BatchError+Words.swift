@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 
 extension BatchError {

@@ -1,4 +1,4 @@
-public import BatchEngine
+public import BatchRuns
 public import SystemPackage
 
 extension Job {

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 

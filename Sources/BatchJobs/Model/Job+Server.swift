@@ -1,7 +1,7 @@
 import BatchPlatform
 import SystemPackage
 public import BatchIdentifiers
-import BatchEngine
+import BatchRuns
 
 extension BatchError.Code {
   /// The program was built without PostgreSQL.

@@ -1,4 +1,4 @@
-public import BatchEngine
+public import BatchRuns
 public import SystemPackage
 
 /// What to do to which rows of which database: the content of a job file.

@@ -1,4 +1,4 @@
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 package import SystemPackage
 

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 
 /// A day of the proleptic Gregorian calendar, in the years 0000 to 9999.
 struct CalendarDate: Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 extension ParameterDeclaration {
   /// The problem with the default, if any.

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 
 /// The type of a parameter's value.
 public enum ParameterType: String, CaseIterable, Sendable {

@@ -1,4 +1,4 @@
-package import BatchEngine
+package import BatchRuns
 public import BatchIdentifiers
 
 /// The values of the parameters of one run, by name.

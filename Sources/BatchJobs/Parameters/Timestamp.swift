@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 
 /// A point in time with its fraction of a second, in UTC.
 struct Timestamp: Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 
 /// A problem of a job.

@@ -1,6 +1,6 @@
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 extension Checkpoint {

@@ -1,5 +1,5 @@
-import BatchEngine
-import BatchStore
+import BatchRuns
+import BatchSQLite
 
 extension PastRun {
   /// The store's record of a run; nil if that is not finished or its work has no ID.

@@ -1,6 +1,6 @@
-public import BatchEngine
+public import BatchRuns
 public import BatchIdentifiers
-public import BatchStore
+public import BatchSQLite
 import SystemPackage
 
 extension BatchRun {

@@ -1,5 +1,5 @@
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 /// The identifiers that a run by objects processes.
 enum ContextSelection: Sendable {

@@ -1,6 +1,6 @@
-import BatchModels
+import BatchObjects
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 
 /// The type of a column's property.
 enum ColumnType: Equatable {

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchSQLite
 
 extension GeneratedClass {
   /// Adds the table's indexes to the mapping, or to the comments if a mapping cannot express them.

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchSQLite
 
 /// A generated class: its properties and comments.
 struct GeneratedClass {

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchSQLite
 
 /// The classes of some tables with their relationships.
 struct GeneratedRelationships {

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchSQLite
 
 /// A table for which a class is generated.
 struct GeneratedTable {

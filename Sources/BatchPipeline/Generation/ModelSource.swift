@@ -1,5 +1,5 @@
 public import BatchIdentifiers
-public import BatchStore
+public import BatchSQLite
 public import SystemPackage
 
 /// Classes for the tables of a database, in Swift.

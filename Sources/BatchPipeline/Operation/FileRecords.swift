@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The records of a job's runs in files and, if they write, in the ledger of its store.

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 public import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 public import SystemPackage
 
 /// Some of the identifiers of a run, or all of a file.

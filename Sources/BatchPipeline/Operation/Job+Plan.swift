@@ -2,7 +2,7 @@ public import BatchIdentifiers
 #if PostgreSQL
 import BatchPostgres
 #endif
-import BatchStore
+import BatchSQLite
 
 extension Job {
   /// Finds out what a run would do, on either store; writes nothing.

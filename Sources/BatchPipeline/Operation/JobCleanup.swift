@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 public import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// What a job's past runs left behind and nobody needs any more.

@@ -1,6 +1,6 @@
-public import BatchEngine
+public import BatchRuns
 public import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 public import SystemPackage
 
 /// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's

@@ -1,4 +1,4 @@
-import BatchStore
+import BatchSQLite
 
 /// What `batch run` would do now, given what is on disk.
 public struct NextStep: Sendable, Encodable {

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 package import SystemPackage
 
 /// The records of a job's runs, as operators read and steer them, wherever they are.

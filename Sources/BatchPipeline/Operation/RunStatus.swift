@@ -1,6 +1,6 @@
-public import BatchEngine
+public import BatchRuns
 public import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 public import SystemPackage
 
 /// The state of a job's last run, in whatever processes.

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchJobs
-import BatchStore
+import BatchSQLite
 
 extension Job {
   /// An error about the job and its database; together with all others, if there are more.

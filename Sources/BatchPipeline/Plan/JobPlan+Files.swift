@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 extension Job {
@@ -47,7 +47,7 @@ extension Job {
     else {
       return
     }
-    let previous = try? BatchEngine.Checkpoint(of: self)
+    let previous = try? BatchRuns.Checkpoint(of: self)
     // An unfinished run continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {

@@ -1,5 +1,5 @@
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension JobPlan {
   /// How long a plan looks for rows that share a key.

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension Job.Source {
   /// Whether the job asks for an order: by its terms, or by a file of identifiers.

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension JobPlan {
   /// How long a plan measures the cost of applying a condition again.

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 
 extension JobPlan {
   /// Reads the data to report what a run would do, but for its first decision; writes nothing.

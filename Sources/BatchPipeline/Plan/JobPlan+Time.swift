@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 
 /// How long a run may take, in seconds.
 struct TimeEstimate {

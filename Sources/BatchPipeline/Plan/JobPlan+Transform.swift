@@ -1,6 +1,6 @@
 public import BatchIdentifiers
 import BatchJobs
-import BatchStore
+import BatchSQLite
 
 extension JobPlan.Work {
   /// The transform of a job, with its columns and its program resolved.

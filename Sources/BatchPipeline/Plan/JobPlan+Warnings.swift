@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension JobPlan {
   /// Warnings about how a run finds and writes rows.

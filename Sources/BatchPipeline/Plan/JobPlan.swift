@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 package import BatchJobs
-package import BatchStore
+package import BatchSQLite
 import SystemPackage
 
 /// A job resolved against its database: every name found, every expression compiled, nothing run.

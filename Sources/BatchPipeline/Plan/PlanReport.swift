@@ -1,4 +1,4 @@
-public import BatchEngine
+public import BatchRuns
 
 /// What a run of a job would do, on either store, in the form of `plan --json`.
 ///

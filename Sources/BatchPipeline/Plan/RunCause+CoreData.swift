@@ -1,5 +1,5 @@
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension RunCause {
 

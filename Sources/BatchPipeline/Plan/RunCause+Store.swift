@@ -1,5 +1,5 @@
 package import BatchIdentifiers
-package import BatchStore
+package import BatchSQLite
 
 extension RunCause {
   /// The job's open database.

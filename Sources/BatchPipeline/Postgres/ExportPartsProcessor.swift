@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPostgres
 import SystemPackage

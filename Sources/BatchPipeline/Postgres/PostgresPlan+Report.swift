@@ -1,9 +1,9 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
 import BatchPostgres
-import BatchStore
+import BatchSQLite
 
 extension PostgresPlan {
   /// Reads the data to report what a run would do, but for its first decision; writes nothing.

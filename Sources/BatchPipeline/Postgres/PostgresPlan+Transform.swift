@@ -1,8 +1,8 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPostgres
-import BatchStore
+import BatchSQLite
 
 extension PostgresPlan {
   /// The transform of a job, with its columns and its program resolved.

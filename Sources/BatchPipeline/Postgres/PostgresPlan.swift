@@ -1,8 +1,8 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 package import BatchPostgres
-import BatchStore
+import BatchSQLite
 
 /// A job resolved against a PostgreSQL database: every name found, every expression checked, nothing run.
 package struct PostgresPlan: Sendable {

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 
 extension Job {
   /// The job on a clone of its database: the same work, without effects outside the folder.

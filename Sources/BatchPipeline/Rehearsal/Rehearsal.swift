@@ -1,6 +1,6 @@
-public import BatchEngine
+public import BatchRuns
 public import BatchIdentifiers
-public import BatchStore
+public import BatchSQLite
 public import SystemPackage
 
 /// A run of a job on a clone of its database, and what it changed there.

@@ -1,8 +1,8 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchJobs
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The private folder of a rehearsal: the clone, the checkpoint, an export.

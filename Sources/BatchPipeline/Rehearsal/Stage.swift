@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The setting of a rehearsal: the job's database, open for reading, and the caller's choices.

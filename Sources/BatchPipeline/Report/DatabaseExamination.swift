@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The state of a database file, as `batch doctor` shows it.

@@ -1,5 +1,5 @@
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 /// What a database has that a job can refer to, as `batch schema` shows it.
 package struct DatabaseSchema: Sendable, Encodable {

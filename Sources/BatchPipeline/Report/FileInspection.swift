@@ -1,6 +1,6 @@
-public import BatchEngine
+public import BatchRuns
 public import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 public import SystemPackage
 
 /// The content of an identifier file or a checkpoint, in the form of `inspect --json`.

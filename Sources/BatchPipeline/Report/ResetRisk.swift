@@ -1,5 +1,5 @@
-import BatchEngine
-import BatchStore
+import BatchRuns
+import BatchSQLite
 import SystemPackage
 
 extension [DatabaseUser] {

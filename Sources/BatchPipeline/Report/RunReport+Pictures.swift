@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 
 /// The charts of a report: outcomes and rate.

@@ -1,7 +1,7 @@
-public import BatchEngine
+public import BatchRuns
 public import BatchIdentifiers
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// A run of a job: a new one, or the rest of one that was stopped or killed.

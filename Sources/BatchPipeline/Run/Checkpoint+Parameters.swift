@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 
 /// A parameter required to resume a run.

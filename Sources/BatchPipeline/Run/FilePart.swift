@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 /// A process's part of a run that is recorded in a file: all of it that is left.
 final class FilePart: RunPart {

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchJobs
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The record of a job's runs in a file beside its other files and, if they write, in the ledger of its store.

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchJobs
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The work of a job.

@@ -1,8 +1,8 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPostgres
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// An export from PostgreSQL to one file, which is a run of one host: its record is a checkpoint beside the file, and nothing

@@ -1,4 +1,4 @@
-package import BatchEngine
+package import BatchRuns
 
 extension RunCause {
   /// The files of its runs.

@@ -1,4 +1,4 @@
-import BatchEngine
+import BatchRuns
 
 extension RunCause {
   /// Who runs the job, and from where, without secret values.

@@ -1,8 +1,8 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchJobs
 import BatchPlatform
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// The purpose of a run, new or resumed: a job, or the work of a closure.

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension Store {
   /// Refuses a run while an undo of the job's work is running or unfinished.

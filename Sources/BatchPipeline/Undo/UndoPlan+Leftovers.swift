@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 extension UndoPlan {
   /// How many of the requested identifiers the run has not recorded, in words; nil if it has all.

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 public import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 
 /// What undoing a run would do, in the form of `undo --plan --json`.
 public struct UndoReport: Sendable, Encodable {

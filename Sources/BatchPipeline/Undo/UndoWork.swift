@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 package import BatchJobs
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 extension RunCause {

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 public import BatchIdentifiers
-public import BatchStore
+public import BatchSQLite
 public import SystemPackage
 
 /// Whether a job's last run changed what the job declares and nothing else, compared with a copy of the database

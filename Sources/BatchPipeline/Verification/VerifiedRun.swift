@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchStore
+import BatchSQLite
 import SystemPackage
 
 /// A job's last run, as far as it determines what may differ.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// The change that a chunk's transaction makes, besides entering the chunk in the ledger.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 
 /// The keys of a chunk, in the form by which a statement finds the rows.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 import BatchIdentifiers
 
 /// The health of the server on which a run writes to a table, as far as the role may see it.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 import BatchIdentifiers
 
 /// Checks the server's health at an interval during a run, on its own connection, and keeps the latest result.

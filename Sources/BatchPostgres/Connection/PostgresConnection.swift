@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// A context with its own thread and its own session, which it opens when needed and reopens after a loss.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 public import BatchIdentifiers
 
 /// An error of the server or libpq, kept as the `underlying` error of the `BatchError` that it causes.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 import CPostgres
 

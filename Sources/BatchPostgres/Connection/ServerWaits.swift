@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 
 /// What the sessions of a process wait for in the server, told from two seconds on.

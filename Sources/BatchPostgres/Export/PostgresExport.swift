@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Reads the rows of chunks and writes them as lines, in the order of the list: the same bytes for any chunk sizes.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Exports to one file: workers read rows and encode lines, which are appended in the order of the list.

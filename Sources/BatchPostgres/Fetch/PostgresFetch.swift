@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 
 /// An interruptible fetch of identifiers by one or several readers.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 
 /// Reads columns of the rows of chunks, in key order, by a COPY; holds at most one row.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// The spans of a run that a process has leased, with their identifiers.

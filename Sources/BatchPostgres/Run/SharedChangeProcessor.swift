@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own connection.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Transforms the rows of a run's chunks: a worker reads rows, computes their values and sets them, each chunk in a

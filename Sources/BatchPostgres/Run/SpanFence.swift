@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// Admits a chunk's transaction only if its process still has the span, and enters the chunk in the ledger.

@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchEngine
+import BatchRuns
 package import BatchIdentifiers
 
 /// A process's lease of a span of a run's positions, with the token that proves it: the token changes whenever another

@@ -1,5 +1,5 @@
 #if PostgreSQL
-package import BatchEngine
+package import BatchRuns
 package import BatchIdentifiers
 
 /// A change whose values are computed outside the server: it reads the rows of a chunk, computes their new values, and

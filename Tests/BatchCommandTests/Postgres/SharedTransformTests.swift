@@ -1,7 +1,7 @@
 #if PostgreSQL
 import BatchPipeline
 import BatchPostgres
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing

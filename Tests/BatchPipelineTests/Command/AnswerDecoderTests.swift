@@ -3,7 +3,7 @@ import BatchIdentifiers
 import Testing
 
 @testable import BatchPipeline
-@testable import BatchStore
+@testable import BatchSQLite
 
 /// The lines that a program answers with, without a program.
 @Suite struct AnswerDecoderTests {

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchModels
+import BatchObjects
 import BatchPipeline
 import BatchTestSupport
 import SystemPackage

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchModels
-import BatchStore
+import BatchObjects
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import SystemPackage

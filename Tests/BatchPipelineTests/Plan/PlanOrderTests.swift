@@ -1,6 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Testing
 

@@ -1,7 +1,7 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing

@@ -1,6 +1,6 @@
-import BatchEngine
+import BatchRuns
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Testing
 

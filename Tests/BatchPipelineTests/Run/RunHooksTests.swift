@@ -1,5 +1,5 @@
-@testable import BatchEngine
-import BatchStore
+@testable import BatchRuns
+import BatchSQLite
 import BatchTestSupport
 import Testing
 

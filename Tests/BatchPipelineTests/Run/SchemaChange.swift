@@ -1,5 +1,5 @@
-import BatchEngine
-import BatchStore
+import BatchRuns
+import BatchSQLite
 import BatchTestSupport
 
 /// All tables, views, indexes and triggers of a database but those of `batch`, with their rows.

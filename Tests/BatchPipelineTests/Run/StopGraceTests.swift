@@ -1,7 +1,7 @@
-@testable import BatchEngine
+@testable import BatchRuns
 import BatchIdentifiers
 @testable import BatchPipeline
-@testable import BatchStore
+@testable import BatchSQLite
 import BatchTestSupport
 import Testing
 

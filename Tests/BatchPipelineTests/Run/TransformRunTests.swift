@@ -1,8 +1,8 @@
-import BatchEngine
+import BatchRuns
 import BatchIdentifiers
-import BatchModels
+import BatchObjects
 import BatchPipeline
-import BatchStore
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing

@@ -1,0 +1,89 @@
+public import BatchIdentifiers
+public import BatchPlatform
+import BatchSQLite
+
+extension ModelContainer {
+  /// The identifier of a URI, if it names an entity of a store of this container.
+  ///
+  /// Nil for another scheme, for a store or entity that the container does not have, for the URI of
+  /// an object that was never saved, and for a key that the entity cannot have. It does not check
+  /// whether the row exists.
+  public func identifier(forURI uri: URL) -> PersistentIdentifier? {
+    identifier(for: uri.absoluteString)
+  }
+
+  /// The identifier of a URI's text; see ``identifier(forURI:)``.
+  public func identifier(for uri: String) -> PersistentIdentifier? {
+    guard let identifier = PersistentIdentifier(uriString: uri) else { return nil }
+    return (try? resolve(identifier)) == nil ? nil : identifier
+  }
+
+  /// The identifier of a row by its key, in the one store that has the entity.
+  ///
+  /// It does not check whether the row exists.
+  ///
+  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `ambiguousStore` if
+  ///   several have, `invalidIdentifier` if the key cannot be one of the entity's.
+  public func identifier(
+    ofEntity name: String,
+    key: PrimaryKey
+  ) throws(BatchError) -> PersistentIdentifier {
+    let identifier = try entity(named: name).space.identifier(key)
+    _ = try resolve(identifier)
+    return identifier
+  }
+
+  /// The entity that an identifier names.
+  ///
+  /// - Throws: `BatchError` with code `foreignIdentifier` if it names another container's store,
+  ///   `unknownEntity` if the store has no such entity, `invalidIdentifier` if the key cannot be
+  ///   one of the entity's.
+  func resolve(
+    _ identifier: PersistentIdentifier
+  ) throws(BatchError) -> ModelEntity {
+    guard !identifier.isTemporary, !identifier.isDeveloperProvided,
+      let index = stores.firstIndex(where: { $0.identity.uuid == identifier.storeIdentifier })
+    else {
+      throw BatchError(
+        .foreignIdentifier,
+        identifier.isTemporary
+          ? "the identifier belongs to an unsaved object"
+          : "the identifier belongs to none of the container's stores",
+        at: identifier.description,
+        remedy: identifier.isTemporary
+          ? "save the object and use its new identifier"
+          : "open a container on the store with this UUID"
+      )
+    }
+    let name = identifier.entityName
+    guard let model = entities[index][name] else {
+      let entity = try stores[index].schema.entity(named: name)
+      throw BatchError(
+        .unknownEntity,
+        "there is no entity \(name.quotedForMessage)",
+        at: identifier.description,
+        remedy: "did you mean \(entity.name.quotedForMessage)?"
+      )
+    }
+    let entity = model.entity
+    guard let key = identifier.key, entity.admits(key) else {
+      throw BatchError(
+        .invalidIdentifier,
+        "the key does not fit entity \(entity.name.quotedForMessage)",
+        at: identifier.description
+      )
+    }
+    return model
+  }
+}
+
+extension Entity {
+  /// Whether a key has the shape of this entity's keys.
+  func admits(_ candidate: PrimaryKey) -> Bool {
+    guard let key else { return false }
+    return switch candidate {
+    case .integer: key.columns.count == 1
+    case .encoded(let encoded): !key.isRowID && encoded.components.count == key.columns.count
+    }
+  }
+}

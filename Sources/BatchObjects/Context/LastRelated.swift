@@ -1,0 +1,80 @@
+import BatchIdentifiers
+import BatchSQLite
+
+/// The last value set for a to-many relationship of an object of a context.
+///
+/// There is one list, for the last object and relationship: objects added one by one are appended
+/// to it.
+struct LastRelated {
+  let object: ManagedObject
+  let relationship: Relationship
+  let list: RelatedList
+
+  /// Whether a column of an entity relates others to the object.
+  func isKept(in column: Int, of entity: ModelEntity) -> Bool {
+    guard case .inverse(let slot) = relationship.storage else { return false }
+    let own = relationship.destination
+    return own.store == entity.store && own.entity.table == entity.entity.table
+      && own.columns[slot] == entity.columns[column]
+  }
+
+  /// Whether pairs in a separate table relate others to the object.
+  var isKeptInPairs: Bool {
+    if case .table = relationship.storage { true } else { false }
+  }
+}
+
+extension ManagedObject {
+  /// The objects of a to-many relationship, if they are its last set value.
+  final func lastRelatedList<Model: ManagedObject>(forKey name: String) -> [Model]? {
+    modelContext?.checkQueue()
+    return (lastRelated(by: name) as? RelatedListOf<Model>)?.read()
+  }
+
+  /// Relates these objects, and no others, to this one, by a to-many relationship.
+  ///
+  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  final func setRelatedList<Model: ManagedObject>(
+    _ objects: [Model],
+    forKey name: String
+  ) throws(BatchError) {
+    modelContext?.checkQueue()
+    guard let list = lastRelated(by: name) as? RelatedListOf<Model>,
+      let new = list.excess(of: objects)
+    else {
+      try setRelatedObjects(objects, forKey: name)
+      noteRelated(objects, by: name)
+      return
+    }
+    // Relating further objects makes the context forget the list.
+    let last = modelContext?.lastRelated
+    for object in new { try addRelatedObject(object, forKey: name) }
+    // Deleted objects are related to nothing.
+    guard new.allSatisfy({ !$0.isDeleted }) else { return }
+    list.extend(to: objects, by: new)
+    if isNew { draft.lastRelated = list } else { modelContext?.lastRelated = last }
+  }
+
+  /// The last set value of a to-many relationship; nil if it may have changed since, or if another
+  /// one was set since.
+  private final func lastRelated(by name: String) -> RelatedList? {
+    if let context = modelContext {
+      guard let last = context.lastRelated, last.object === self else { return nil }
+      return last.list.name == name ? last.list : nil
+    }
+    return draft.lastRelated?.name == name ? draft.lastRelated : nil
+  }
+
+  private final func noteRelated<Model: ManagedObject>(_ objects: [Model], by name: String) {
+    guard let context = modelContext else {
+      if isNew { draft.lastRelated = RelatedListOf(name, objects) }
+      return
+    }
+    guard context.undecidedDeletions.isEmpty,
+      objects.allSatisfy({ $0.modelContext === context && !$0.isDeleted }),
+      let relationship = try? context.relationship(name, of: self), relationship.isToMany,
+      let list = RelatedListOf(name, objects)
+    else { return }
+    context.lastRelated = LastRelated(object: self, relationship: relationship, list: list)
+  }
+}

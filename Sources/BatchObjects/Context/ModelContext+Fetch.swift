@@ -1,0 +1,123 @@
+public import BatchRuns
+public import BatchIdentifiers
+public import BatchSQLite
+
+extension ModelContext {
+  /// The objects of the rows that satisfy a request, each of its row's class.
+  ///
+  /// An object already in the context, unless it is a fault, keeps its values, unless another
+  /// context of the container has saved the row since.
+  ///
+  /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute`, `invalidSQL` or
+  ///   `unstableKey` for an invalid request, `valueMismatch` for a row that does not fit its class,
+  ///   `ambiguousStore` if several stores have the entity.
+  /// - Complexity: One statement.
+  public func fetch(_ request: FetchRequest) throws(BatchError) -> [ManagedObject] {
+    try read(request) { query, entity, connection throws(BatchError) in
+      try objects(query, entity, connection)
+    }
+  }
+
+  /// The objects of a class whose rows satisfy an SQL expression over the table's columns.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  public func fetch<Model: PersistentModel>(
+    _ type: Model.Type,
+    where predicate: String? = nil,
+    orderBy: [FetchRequest.SortTerm] = [],
+    limit: Int? = nil,
+    parameters: [String: SQLValue] = [:]
+  ) throws(BatchError) -> [Model] {
+    let request = FetchRequest(
+      entity: type.mapping.entityName,
+      where: predicate,
+      orderBy: orderBy,
+      limit: limit,
+      parameters: parameters
+    )
+    var models: [Model] = []
+    for object in try fetch(request) { models.append(try cast(object, as: type)) }
+    return models
+  }
+
+  /// The identifiers of the rows that satisfy a request, without creating objects.
+  ///
+  /// They name the request's entity; a row's own may be a sub-entity.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  /// - Complexity: One statement; memory for the compressed list alone.
+  public func fetchIdentifiers(_ request: FetchRequest) throws(BatchError) -> IdentifierList {
+    try read(request) { query, entity, connection throws(BatchError) in
+      let store = container.stores[entity.store].identity
+      if let few = try query.fetchFew(in: connection, store: store) { return few }
+      return try query.fetch(in: connection, store: store)
+    }
+  }
+
+  /// The number of rows that satisfy a request.
+  ///
+  /// - Throws: As `fetch(_:)` does.
+  public func fetchCount(_ request: FetchRequest) throws(BatchError) -> Int {
+    try read(request) { query, _, connection throws(BatchError) in
+      try query.count(in: connection)
+    }
+  }
+
+  /// The objects of the rows that a query finds.
+  func objects(
+    _ query: IdentifierQuery,
+    _ entity: ModelEntity,
+    _ connection: Connection
+  ) throws(BatchError) -> [ManagedObject] {
+    let keyCount = query.key.columns.count
+    let statement = try query.select(
+      (query.key.columns + entity.columns).map(SQLName.quoted),
+      in: connection
+    )
+    var objects: [ManagedObject] = []
+    var encoder = EncodedKey.Encoder()
+    while try statement.step() {
+      encoder.removeAll()
+      for column in 0..<keyCount { statement.appendKeyComponent(at: column, to: &encoder) }
+      let row = entity.columns.indices.map { statement.value(at: keyCount + $0) }
+      let identifier = entity.space.identifier(.encoded(encoder.key))
+      objects.append(try object(of: identifier, entity, row))
+    }
+    return objects
+  }
+
+  /// Runs `body` in a read transaction of the one store that has the entity.
+  private func read<Result>(
+    _ request: FetchRequest,
+    _ body: (IdentifierQuery, ModelEntity, Connection) throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    try beginReading()
+    let entity = try container.entity(named: request.entity)
+    let schema = container.stores[entity.store].schema
+    let connection = try connection(to: entity.store)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      let query = try IdentifierQuery(request, schema: schema, connection: connection)
+      return try body(query, entity, connection)
+    }
+  }
+}
+
+extension ModelContainer {
+  /// The entity with this name, in the one store that has it.
+  func entity(named name: String) throws(BatchError) -> ModelEntity {
+    let found = entities.flatMap { models in
+      models.values.filter { SQLName.equal($0.entity.name, name) }
+    }
+    if found.count == 1 { return found[0] }
+    if found.isEmpty {
+      let all = Schema(entities: stores.flatMap(\.schema.entities))
+      let entity = try all.entity(named: name)
+      throw BatchError(.unknownEntity, "there is no entity \(entity.name.quotedForMessage)")
+    }
+    throw BatchError(
+      .ambiguousStore,
+      "\(found.count) stores have an entity \(name.quotedForMessage)",
+      remedy: "open a container for each of them"
+    )
+  }
+}

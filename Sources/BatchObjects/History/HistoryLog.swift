@@ -1,0 +1,99 @@
+import BatchRuns
+import BatchIdentifiers
+import BatchSQLite
+
+/// One transaction of a store's history, written by the transaction that it describes.
+///
+/// It begins with its first change, so a transaction without changes is not recorded.
+struct HistoryLog {
+  /// The tables, created by the first recorded transaction.
+  ///
+  /// AUTOINCREMENT, so that numbers of deleted transactions are not reused. A number is reused when a
+  /// backup is restored: so each transaction has a mark of its own, and that of the previous one,
+  /// which may be deleted.
+  private static let schema = [
+    """
+    CREATE TABLE IF NOT EXISTS _batch_history (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, saved_at INTEGER NOT NULL, author TEXT,
+      mark INTEGER NOT NULL DEFAULT 0,
+      previous INTEGER
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS _batch_history_change (
+      id INTEGER PRIMARY KEY, save INTEGER NOT NULL, entity TEXT NOT NULL, key BLOB NOT NULL,
+      kind TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS _batch_history_change_save ON _batch_history_change (save)",
+    """
+    CREATE TABLE IF NOT EXISTS _batch_history_value (
+      change INTEGER NOT NULL, attribute TEXT NOT NULL, value, PRIMARY KEY (change, attribute)
+    ) WITHOUT ROWID
+    """,
+  ]
+
+  private let author: String?
+  private let connection: Connection
+  private var number: SQLValue?
+
+  init(author: String?, in connection: Connection) {
+    self.author = author
+    self.connection = connection
+  }
+
+  /// Records the change of a row.
+  ///
+  /// - Parameters:
+  ///   - kind: The kind of change.
+  ///   - entityName: The entity of the row.
+  ///   - key: The row's key, encoded.
+  ///   - values: The attributes that were set, with NULL, or the values kept of a deleted row.
+  /// - Throws: SQLite's errors.
+  mutating func append(
+    _ kind: HistoryChange.Kind,
+    entityName: String,
+    key: [UInt8],
+    _ values: [String: SQLValue]
+  ) throws(BatchError) {
+    if number == nil { number = try begin() }
+    try connection.execute(
+      "INSERT INTO _batch_history_change (save, entity, key, kind) VALUES (?, ?, ?, ?)",
+      number ?? .null,
+      .text(entityName),
+      .blob(key),
+      .text(kind.rawValue)
+    )
+    if values.isEmpty { return }
+    guard let change = try connection.value("SELECT last_insert_rowid()") else { return }
+    for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+      try connection.execute(
+        "INSERT INTO _batch_history_value (change, attribute, value) VALUES (?, ?, ?)",
+        change,
+        .text(name),
+        value
+      )
+    }
+  }
+
+  /// Whether the store has a history.
+  ///
+  /// - Throws: `BatchError` of code `unsupportedVersion` for an earlier version's.
+  static func exists(in connection: Connection) throws(BatchError) -> Bool {
+    try connection.hasOwnTable("_batch_history", with: ["mark", "previous"])
+  }
+
+  private func begin() throws(BatchError) -> SQLValue {
+    for statement in Self.schema { try connection.execute(statement) }
+    _ = try Self.exists(in: connection)
+    try connection.execute(
+      """
+      INSERT INTO _batch_history (saved_at, author, mark, previous)
+      VALUES (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), ?, random(),
+        (SELECT mark FROM _batch_history ORDER BY id DESC LIMIT 1))
+      """,
+      author.map { .text($0) } ?? .null
+    )
+    return try connection.value("SELECT last_insert_rowid()") ?? .null
+  }
+}

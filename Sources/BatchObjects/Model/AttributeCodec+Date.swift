@@ -1,0 +1,69 @@
+import BatchRuns
+public import BatchPlatform
+import BatchSQLite
+
+extension AttributeCodec where Value == Date {
+  /// A TEXT such as `2026-11-21T15:05:00Z`; read with or without fractional seconds and with any
+  /// zone, written in UTC, with milliseconds if there are fractional seconds.
+  ///
+  /// A date without such a text, such as one before `Date.distantPast`, does not fit.
+  public static var iso8601: AttributeCodec<Date> {
+    AttributeCodec(
+      typeName: "ISO 8601 date",
+      placeholder: Date(timeIntervalSinceReferenceDate: 0),
+      decode: { $0.string.flatMap(date) },
+      encode: { .text(text($0)) }
+    )
+  }
+
+  /// A REAL or an INTEGER of seconds since 1970.
+  public static var unixSeconds: AttributeCodec<Date> {
+    AttributeCodec(
+      typeName: "date in Unix seconds",
+      form: .unixSeconds,
+      placeholder: Date(timeIntervalSinceReferenceDate: 0),
+      decode: { $0.double.map { Date(timeIntervalSince1970: $0) } },
+      encode: { .real($0.timeIntervalSince1970) }
+    )
+  }
+
+  /// A REAL or an INTEGER of seconds since 2001, as Core Data stores dates.
+  public static var referenceSeconds: AttributeCodec<Date> {
+    AttributeCodec(
+      typeName: "date in seconds since 2001",
+      form: .canonical,
+      placeholder: Date(timeIntervalSinceReferenceDate: 0),
+      decode: { $0.double.map { Date(timeIntervalSinceReferenceDate: $0) } },
+      encode: { .real($0.timeIntervalSinceReferenceDate) }
+    )
+  }
+
+  private static func date(_ text: String) -> Date? {
+    date(text, Date.ISO8601FormatStyle())
+      ?? date(text, Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+  }
+
+  /// A whole text as a date: `parse(_:)` accepts a prefix.
+  private static func date(_ text: String, _ style: Date.ISO8601FormatStyle) -> Date? {
+    let all = text.startIndex..<text.endIndex
+    guard let (end, date) = try? style.consuming(text, startingAt: text.startIndex, in: all),
+      end == text.endIndex
+    else { return nil }
+    return date
+  }
+
+  /// The dates that formatting does not silently change.
+  private static let formatted = Date.distantPast...Date(timeIntervalSince1970: 1e12)
+
+  private static func text(_ date: Date) -> String {
+    // No reader takes this for a date, so it is refused.
+    guard formatted.contains(date) else { return "\(date.timeIntervalSinceReferenceDate) s" }
+    let milliseconds = (date.timeIntervalSinceReferenceDate * 1000).rounded()
+    let hasParts = milliseconds.truncatingRemainder(dividingBy: 1000) != 0
+    // Formatting truncates to milliseconds, and most of those are not exact as `Double`: adding
+    // half a millisecond keeps a date from going back each time it is read and written.
+    let seconds = (milliseconds + (hasParts ? 0.5 : 0)) / 1000
+    return Date(timeIntervalSinceReferenceDate: seconds)
+      .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: hasParts))
+  }
+}

@@ -1,0 +1,150 @@
+import BatchRuns
+public import BatchIdentifiers
+package import BatchSQLite
+
+/// How to treat identifiers without a row.
+public enum MissingRows: Sendable, Hashable {
+  /// They count as vanished, and the chunk continues without them.
+  case counted
+  /// They fail with `BatchError` of code `objectNotFound`.
+  case refused
+}
+
+/// The work of a run by objects on each chunk: it changes objects of a new context, and neither
+/// saves nor keeps them.
+public typealias ChunkBody =
+  @Sendable (_ context: ModelContext, _ identifiers: [PersistentIdentifier]) throws -> Void
+
+/// A closure, and the source of its objects.
+package struct ContextWork: Sendable {
+  package let container: ModelContainer
+  /// The index of the store among the container's.
+  package let store: Int
+  package let missingRows: MissingRows
+  /// The closure's time limit for a chunk; nil for none.
+  package let timeLimit: Duration?
+  /// What the schema must be like; nil for anything.
+  private let expected: ExpectedSchema?
+  private let body: ChunkBody
+
+  package init(
+    _ container: ModelContainer,
+    store: Int,
+    missingRows: MissingRows,
+    timeLimit: Duration?,
+    expecting expected: ExpectedSchema? = nil,
+    body: @escaping ChunkBody
+  ) {
+    self.container = container
+    self.store = store
+    self.missingRows = missingRows
+    self.timeLimit = timeLimit
+    self.expected = expected
+    self.body = body
+  }
+
+  /// Reads the rows of some positions into a new context, and calls the closure with it.
+  ///
+  /// - Parameters:
+  ///   - list: The identifiers.
+  ///   - positions: The positions.
+  ///   - byteLimit: The maximum bytes of values held; the row that reaches it is the last.
+  ///   - connection: The worker's connection, which the context has during the call.
+  /// - Returns: The context with its unsaved changes, and how far it reaches.
+  /// - Throws: The closure's error, as a `BatchError`; of code `otherRun` if the schema has changed
+  ///   in a way that concerns the run.
+  func perform(
+    _ list: PackedIdentifiers,
+    _ positions: Range<Int>,
+    holding byteLimit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkContext {
+    while true {
+      try expected?.verify(in: connection)
+      let version = connection.verifiedSchemaVersion
+      let result: Result<ChunkContext, BatchError>
+      do throws(BatchError) {
+        result = .success(try performOnce(list, positions, holding: byteLimit, in: connection))
+      } catch {
+        result = .failure(error)
+      }
+      // The closure's statements, each a transaction, have seen one schema if it is the same now.
+      try expected?.verify(in: connection)
+      if connection.verifiedSchemaVersion == version { return try result.get() }
+    }
+  }
+
+  private func performOnce(
+    _ list: PackedIdentifiers,
+    _ positions: Range<Int>,
+    holding byteLimit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkContext {
+    // If others save meanwhile, the chunk starts over.
+    let context = ModelContext(container, hearsOthers: false)
+    return try context.reading(store, through: connection) { () throws(BatchError) in
+      let chunk = try context.objects(
+        of: list,
+        positions,
+        inStore: store,
+        holding: byteLimit
+      )
+      if !chunk.missing.isEmpty, missingRows == .refused {
+        throw BatchError(
+          .objectNotFound,
+          "\(chunk.missing.indexCount.grouped) of \(chunk.identifiers.count.grouped) identifiers have no row",
+          at: chunk.missing.ranges.first.map { chunk.identifiers[$0.lowerBound].description },
+          remedy: "run with missingRows: .counted to continue without them"
+        )
+      }
+      // The context holds its objects weakly, and these were read for the closure.
+      try withExtendedLifetime(chunk.objects) { () throws(BatchError) in
+        do {
+          try context.withoutSaving { try body(context, chunk.identifiers) }
+        } catch {
+          throw BatchError(thrownByClosure: error)
+        }
+        try context.throwNoted()
+        _ = try context.prepareToSave()
+      }
+      let end = positions.lowerBound + chunk.identifiers.count
+      return ChunkContext(
+        context,
+        store: store,
+        positions: positions.lowerBound..<end,
+        missing: chunk.missing,
+        byteCount: chunk.byteCount,
+        rows: try UnsavedRows(of: context, inStore: store, connection)
+      )
+    }
+  }
+
+  /// The error for a change that cannot be written.
+  var isReadOnly: BatchError {
+    BatchError(
+      .readOnly,
+      "the store cannot be written, and the closure has changed objects",
+      at: container.stores[store].path,
+      remedy: "check isReadOnly of its configuration; Core Data stores are read-only"
+    )
+  }
+}
+
+extension BatchError {
+  /// Whether the error concerns the objects that a closure got or changed, so that other objects of
+  /// its chunk may succeed.
+  var isAboutObjects: Bool {
+    if isAboutRows { return true }
+    return [
+      .objectNotFound, .valueMismatch, .modelTypeMismatch, .missingKey, .immutableAttribute,
+      .deleteDenied, .noContext, .predicateFailed, .valueTooLarge, .validationFailed,
+    ].contains(code)
+  }
+
+  /// The error that the closure of a run by objects threw, as an error of this library.
+  init(thrownByClosure error: any Error) {
+    self =
+      error as? BatchError
+      ?? BatchError(.handlerFailed, "the closure threw \(error)", underlying: error)
+  }
+}

@@ -1,0 +1,119 @@
+import BatchRuns
+import BatchIdentifiers
+
+/// The differences between two databases' schemas, and the tables in both.
+struct SchemaComparison: Sendable {
+  private(set) var differences: [StoreDifference] = []
+  private(set) var tables: [ComparedTable] = []
+  /// The tables whose rows cannot be compared.
+  private(set) var uncompared: [UncomparedTable] = []
+
+  /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`.
+  ///
+  /// - Parameters:
+  ///   - connection: A connection to both databases.
+  ///   - isCreated: Whether the other file need not have a table.
+  /// - Throws: Errors of SQLite.
+  init(
+    in connection: Connection,
+    creating isCreated: (_ table: String) -> Bool
+  ) throws(BatchError) {
+    let descriptions = try Self.tables(of: .database, in: connection)
+    let otherDescriptions = try Self.tables(of: .file, in: connection)
+    let objects = try Self.objects(of: .database, in: connection)
+    let others = try Self.objects(of: .file, in: connection)
+    for (name, object) in objects.sorted(by: { $0.key < $1.key }) {
+      let detail: String
+      if let other = others[name] {
+        if object.sql == other.sql { continue }
+        let columns = descriptions[object.table].flatMap { description in
+          otherDescriptions[object.table].flatMap(description.otherColumns(than:))
+        }
+        let other = object.isTable ? columns.map { "has other columns: \($0)" } : nil
+        detail = "\(name) \(other ?? "was made in another way")"
+      } else if object.isTable, isCreated(object.table) {
+        continue
+      } else {
+        detail = "\(name) is in the database only"
+      }
+      differences.append(StoreDifference(.schema, object.table, detail: detail))
+    }
+    for (name, object) in others.sorted(by: { $0.key < $1.key }) where objects[name] == nil {
+      let detail = "\(name) is in the other file only"
+      differences.append(StoreDifference(.schema, object.table, detail: detail))
+    }
+    // Every worker registers the functions for its own rows.
+    try RowComparison(nil).register(in: connection)
+    for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
+      let other = otherDescriptions[name]
+      guard other != nil || isCreated(name) else { continue }
+      if description.hidesRowID || other?.hidesRowID == true {
+        let reason = "columns use all names of its rowid: rowid, _rowid_ and oid"
+        uncompared.append(UncomparedTable(table: name, reason: reason))
+        continue
+      }
+      guard var table = description.common(with: other ?? description) else {
+        let detail = "table \(name) has another key, so its rows cannot be compared"
+        differences.append(StoreDifference(.schema, name, detail: detail))
+        continue
+      }
+      table.isNew = other == nil
+      if let obstacle = try table.obstacle(in: connection) {
+        uncompared.append(obstacle)
+      } else {
+        tables.append(table)
+      }
+    }
+  }
+
+  private static let isCompared = """
+    (name NOT LIKE 'sqlite\\_%' ESCAPE '\\' OR name = 'sqlite_sequence')
+      AND name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
+    """
+
+  private static func objects(
+    of schema: DatabaseName,
+    in connection: Connection
+  ) throws(BatchError) -> [String: (isTable: Bool, table: String, sql: String)] {
+    let rows = try connection.prepare(
+      """
+      SELECT type, name, tbl_name, sql FROM \(SQLName.quoted(schema.rawValue)).sqlite_schema
+      WHERE \(isCompared) AND tbl_name NOT LIKE '\\_batch\\_%' ESCAPE '\\'
+      """
+    )
+    var objects: [String: (isTable: Bool, table: String, sql: String)] = [:]
+    while try rows.step() {
+      let kind = rows.text(at: 0)
+      objects["\(kind) \(rows.text(at: 1))"] = (
+        kind == "table", rows.text(at: 2), rows.text(at: 3)
+      )
+    }
+    return objects
+  }
+
+  /// The tables that store rows, including those behind virtual tables, by name.
+  private static func tables(
+    of schema: DatabaseName,
+    in connection: Connection
+  ) throws(BatchError) -> [String: ComparedTable.Description] {
+    let rows = try connection.prepare(
+      """
+      SELECT name, wr FROM pragma_table_list
+      WHERE schema = ? AND type IN ('table', 'shadow') AND \(isCompared)
+      """
+    )
+    try rows.bind(.text(schema.rawValue), at: 1)
+    var names: [(name: String, hasRowID: Bool)] = []
+    while try rows.step() { names.append((rows.text(at: 0), rows.integer(at: 1) == 0)) }
+    var tables: [String: ComparedTable.Description] = [:]
+    for (name, hasRowID) in names {
+      tables[name] = try ComparedTable.Description(
+        of: name,
+        hasRowID: hasRowID,
+        schema: schema,
+        in: connection
+      )
+    }
+    return tables
+  }
+}

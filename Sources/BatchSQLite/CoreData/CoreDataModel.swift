@@ -1,0 +1,244 @@
+import BatchRuns
+import BatchIdentifiers
+
+/// The model of a store made by Core Data: its entities by name, and where their rows are.
+///
+/// Entity names and inheritance are in `Z_PRIMARYKEY`, names of attributes and relationships in the
+/// cached model. Without the latter, an attribute has its column's name in lower case: `firstname`
+/// for `ZFIRSTNAME`.
+///
+/// Rows are read through temporary views with the entities' names, which belong to a connection:
+/// the store does not change. They have the names of the model, dates as ISO 8601, UUIDs as text,
+/// and no rows of other entities.
+package struct CoreDataModel: Sendable {
+  /// The entities, by number.
+  package let entities: [CoreDataEntity]
+  /// Whether the store has its model, which names attributes and relationships.
+  package let isCached: Bool
+
+  /// Core Data's own tables, and those of its history.
+  private static let ownTables = [
+    "Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE", "ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING",
+  ]
+  /// The first number of Core Data's own entities.
+  private static let firstOwnNumber = 16_000
+
+  /// Reads the model of a store that has the tables typical of Core Data.
+  ///
+  /// - Returns: Nil for any other database.
+  init?(
+    reading connection: Connection,
+    tables: [Entity]
+  ) throws(BatchError) {
+    guard try connection.isCoreDataStore else { return nil }
+    guard try connection.namesCoreDataEntities else {
+      entities = []
+      isCached = false
+      return
+    }
+    var listed: [CoreDataHierarchy.Listed] = []
+    let rows = try connection.prepare(
+      "SELECT Z_ENT, Z_NAME, Z_SUPER FROM main.Z_PRIMARYKEY WHERE Z_ENT < ? ORDER BY Z_ENT"
+    )
+    try rows.bind(.integer(Int64(Self.firstOwnNumber)), at: 1)
+    while try rows.step() {
+      listed.append(
+        .init(number: rows.integer(at: 0), name: rows.text(at: 1), superNumber: rows.integer(at: 2))
+      )
+    }
+    let cached = try CachedModel.read(in: connection)
+    isCached = cached != nil
+    var entities: [CoreDataEntity] = []
+    for hierarchy in CoreDataHierarchy.all(of: listed) {
+      guard let table = tables.first(where: { SQLName.equal($0.table, hierarchy.table) }),
+        table.kind == .table, table.key?.columns == ["Z_PK"]
+      else { continue }
+      entities += hierarchy.entities(in: table, cached)
+    }
+    // A view must not hide a table of the same name.
+    entities.removeAll { entity in tables.contains { SQLName.equal($0.table, entity.name) } }
+    self.entities = CoreDataRelationships(of: entities, cached, tables).resolved
+      .sorted { $0.number < $1.number }
+  }
+
+  /// The entity of this name.
+  package func entity(named name: String) -> CoreDataEntity? {
+    entities.first { SQLName.equal($0.name, name) }
+  }
+
+  /// The entities as a schema, with the tables that are not Core Data's.
+  func schema(beside tables: [Entity]) -> Schema {
+    let joins = entities.flatMap(\.relationships).compactMap(\.joinTable)
+    let claimed = Set(entities.map(\.table) + joins + Self.ownTables)
+    let isClaimed = Dictionary(grouping: tables.map(\.versioned)) { claimed.contains($0.table) }
+    return Schema(
+      entities: (entities.map(\.entity) + isClaimed[false, default: []]).sorted {
+        $0.name < $1.name
+      },
+      tables: isClaimed[true, default: []]
+    )
+  }
+
+  /// The statements that create the views.
+  var views: [String] { entities.map(\.view) }
+}
+
+extension Connection {
+  /// Whether the database has Core Data's table of keys.
+  package var isCoreDataStore: Bool {
+    get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX"]) }
+  }
+
+  /// Whether that table also has entity names.
+  var namesCoreDataEntities: Bool {
+    get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX", "Z_NAME", "Z_SUPER"]) }
+  }
+
+  private func hasKeyTable(with columns: [String]) throws(BatchError) -> Bool {
+    let found = try texts("SELECT name FROM pragma_table_info('Z_PRIMARYKEY', 'main')")
+    return columns.allSatisfy(found.contains)
+  }
+}
+
+extension Entity {
+  /// The table with the column that Core Data increments with every change of a row, if it has one.
+  fileprivate var versioned: Entity {
+    guard kind == .table, key?.columns == ["Z_PK"], attribute(named: "Z_OPT") != nil else {
+      return self
+    }
+    var entity = self
+    entity.versionColumn = "Z_OPT"
+    return entity
+  }
+}
+
+/// An entity of a Core Data model.
+package struct CoreDataEntity: Sendable {
+  /// Its name in the model, in jobs and in URIs.
+  package let name: String
+  /// Its number, in the column `Z_ENT` of its rows.
+  package let number: Int64
+  /// Its super-entity.
+  package let superentity: String?
+  /// The table, shared by all entities of a hierarchy.
+  package let table: String
+  /// The columns of the table as the entity sees them, in order.
+  package let columns: [CoreDataColumn]
+  /// The entities of the hierarchy, by number.
+  package let family: [Int64: String]
+  /// The numbers of the entity and its sub-entities.
+  package let members: [Int64]
+  package internal(set) var relationships: [CoreDataRelationship] = []
+
+  /// The entity as a schema's.
+  var entity: Entity {
+    Entity(
+      name: name,
+      table: name,
+      kind: .model,
+      key: EntityKey(columns: ["Z_PK"], origin: .rowID, prefersIntegers: true),
+      attributes: columns.filter(\.isAttribute).map(\.attribute),
+      foreignKeys: relationships.compactMap { relationship in
+        relationship.column.map { column in
+          ForeignKey(
+            column: column,
+            table: relationship.destination,
+            target: "Z_PK",
+            onDelete: "NO ACTION"
+          )
+        }
+      },
+      family: EntityFamily(
+        columns: columns.map(\.name),
+        discriminator: columns.first { $0.column == "Z_ENT" }?.name,
+        names: family,
+        members: members
+      )
+    )
+  }
+
+  /// The statement that creates the view of the entity's rows.
+  var view: String {
+    let values = columns.map {
+      "\($0.type.read(SQLName.quoted($0.column))) AS \(SQLName.quoted($0.name))"
+    }
+    // The sign keeps SQLite from using the column's index, which would return rows in another order
+    // than that of their keys: chunks find them by ranges of keys.
+    let isAll = members.count == family.count
+    let numbers = members.map { "\($0)" }.joined(separator: ", ")
+    return """
+      CREATE TEMP VIEW IF NOT EXISTS \(SQLName.quoted(name)) AS \
+      SELECT \(values.joined(separator: ", ")) FROM main.\(SQLName.quoted(table))\
+      \(isAll ? "" : " WHERE +Z_ENT IN (\(numbers))")
+      """
+  }
+
+  /// The column beside a relationship's with the number of the other object's entity: `Z1_BOOK`
+  /// beside `ZBOOK`.
+  package func entityColumn(of relationship: CoreDataColumn) -> String? {
+    let suffix = "_\(relationship.column.dropFirst())"
+    return columns.map(\.column).first { column in
+      column.hasPrefix("Z") && column.hasSuffix(suffix)
+        && !column.dropFirst().dropLast(suffix.count).isEmpty
+        && column.dropFirst().dropLast(suffix.count).allSatisfy(\.isWholeNumber)
+    }
+  }
+
+  /// The column of an attribute.
+  package func column(ofAttribute name: String) -> CoreDataColumn? {
+    columns.first { SQLName.equal($0.name, name) }
+  }
+}
+
+/// A column of a Core Data table, as an entity sees it.
+package struct CoreDataColumn: Sendable {
+  /// The table's column.
+  package let column: String
+  /// Its name: the model's name of the attribute or relationship, or the column's if it is not the
+  /// entity's.
+  package let name: String
+  package let type: CoreDataType
+  /// Whether it is an attribute, a to-one relationship, or the key of the entity.
+  let isAttribute: Bool
+  let isOptional: Bool
+  let isDerived: Bool
+
+  var attribute: Attribute {
+    Attribute(
+      name: name,
+      column: name,
+      type: type.declaration,
+      isOptional: isOptional,
+      isGenerated: isDerived,
+      hasDefault: true
+    )
+  }
+}
+
+/// A relationship of a Core Data entity.
+package struct CoreDataRelationship: Sendable {
+  /// Where it is stored.
+  package enum Storage: Sendable {
+    /// In a column of the entity's own rows.
+    case column(String)
+    /// In a column of the other entity's rows.
+    case inverse(String)
+    /// In a table of pairs, with the columns of this entity's and the other's key.
+    case table(String, source: String, target: String)
+  }
+
+  package let name: String
+  package let destination: String
+  package let isToMany: Bool
+  package let deleteRule: CoreDataDeleteRule
+  package let storage: Storage
+
+  /// The entity's own column of the relationship.
+  package var column: String? {
+    if case .column(let column) = storage { column } else { nil }
+  }
+
+  var joinTable: String? {
+    if case .table(let table, _, _) = storage { table } else { nil }
+  }
+}

@@ -1,0 +1,290 @@
+package import BatchRuns
+package import BatchIdentifiers
+
+/// Reads the rows of chunks and writes them as lines, in list order.
+package struct RowExport: Sendable {
+  private let entity: Entity
+  private let key: EntityKey
+  package let columns: [String]
+  private let encoder: RowEncoder
+  private let predicate: SQLExpression?
+  private let recheck: Recheck
+  private let parameters: [String: SQLValue]
+  /// The source of rows instead of the entity; nil if rows are looked up.
+  private var copy: RowCopy?
+  /// What the schema must be like; nil for anything.
+  private var expected: ExpectedSchema?
+
+  /// Makes an export of some attributes of an entity's rows; the predicate must have been checked.
+  package init(
+    entity: Entity,
+    key: EntityKey,
+    attributes: [Attribute],
+    format: RowFormat,
+    invalidText: InvalidText = .replace,
+    predicate: SQLExpression?,
+    recheck: Recheck,
+    parameters: [String: SQLValue]
+  ) {
+    self.entity = entity
+    self.key = key
+    self.columns = attributes.map(\.column)
+    encoder = RowEncoder(
+      format: format,
+      columns: columns,
+      booleans: Set(
+        attributes.indices.filter {
+          entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
+        }
+      ),
+      invalidText: invalidText
+    )
+    self.predicate = recheck == .off ? nil : predicate
+    self.recheck = recheck
+    self.parameters = parameters
+  }
+
+  /// The same export, which fails if the schema is not as expected.
+  package func expecting(_ schema: ExpectedSchema) -> RowExport {
+    var export = self
+    export.expected = schema
+    return export
+  }
+
+  /// The beginning of a file, before any row.
+  package var header: [UInt8] { encoder.header }
+
+  /// The statement that reads rows by keys of this kind.
+  package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
+
+  private func sql(for keys: ChunkKeys, of entity: Entity) -> String {
+    let order = if keys.isRange { " ORDER BY \(keys.order(of: key))" } else { "" }
+    return """
+      SELECT \(selected(for: keys).joined(separator: ", ")) FROM \(entity.rowSource) \
+      WHERE \(keys.condition(key: key))\(order)
+      """
+  }
+
+  /// The columns of the lines, then whether a row still matches, and what tells the rows of a range
+  /// apart.
+  private func selected(for keys: ChunkKeys) -> [String] {
+    var selected = columns.map(SQLName.quoted)
+    // The predicate is a column instead of a condition, to tell rows that no longer match from rows
+    // that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
+    if let predicate { selected.append("\(predicate.sql) IS TRUE") }
+    if keys.isRange { selected.append(keys.rowID(of: key)) }
+    return selected
+  }
+
+  /// The same statement, whose rows are collected in a block: an aggregate gets them in the order in
+  /// which SQLite finds them.
+  private func collectingSQL(for keys: ChunkKeys, of entity: Entity) -> String {
+    let condition = keys.condition(key: key)
+    if entity.kind == .table, entity.standIn == nil {
+      let columns = RowCollector.columns(selected(for: keys))
+      return "SELECT \(columns) FROM \(entity.rowSource)\(keys.scan(of: key)) WHERE \(condition)"
+    }
+    let names = selected(for: keys).indices.map { "c\($0)" }
+    let inner = zip(selected(for: keys), names).map { "\($0) AS \($1)" }
+    let order = if keys.isRange { " ORDER BY \(keys.order(of: key))" } else { "" }
+    // The limit keeps SQLite from leaving the order out.
+    return """
+      SELECT \(RowCollector.columns(names)) FROM (SELECT \(inner.joined(separator: ", ")) \
+      FROM \(entity.rowSource) WHERE \(condition)\(order) LIMIT -1)
+      """
+  }
+
+  /// The lines of one chunk, read in one transaction.
+  ///
+  /// A part that fails is read again in halves, down to single identifiers, as in a change.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - policy: What happens to the lines if an identifier fails.
+  ///   - byteLimit: How many bytes to hold; the row that reaches this is the last.
+  ///   - connection: The worker's connection.
+  /// - Returns: The lines, in list order, of as many of the first identifiers as the outcomes
+  ///   count.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
+  package func lines(
+    for keys: ChunkKeys,
+    onFailure policy: FailurePolicy = .failChunk,
+    holding byteLimit: Int = .max,
+    in connection: Connection
+  ) throws(BatchError) -> ExportedLines {
+    // Copying rows, and measuring whether that is needed, compile statements before the transaction.
+    try expected?.verify(in: connection)
+    let entity = try prepareRows(in: connection)
+    return try connection.transaction(.deferred) { () throws(BatchError) in
+      try expected?.verify(in: connection)
+      var lines = ExportedLines()
+      var bisection = Bisection(0..<keys.identifierCount, policy)
+      var isFull = false
+      while !isFull, let part = bisection.next() {
+        let start = lines.bytes.count
+        do throws(BatchError) {
+          let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
+          let read = try append(
+            partKeys,
+            of: entity,
+            to: &lines.bytes,
+            upTo: byteLimit,
+            in: connection
+          )
+          lines.result.succeeded += read.reached - read.passedOver.counts.passedOver
+          lines.result.passedOver.formUnion(read.passedOver, from: part.lowerBound)
+          lines.invalidTexts += read.invalidTexts
+          isFull = read.isFull
+        } catch {
+          guard error.isAboutRows else { throw error }
+          lines.bytes.removeLast(lines.bytes.count - start)
+          try bisection.failed(part, error) { $0.about(keys.key(at: part.lowerBound)) }
+        }
+      }
+      lines.result.failures = bisection.failures.map { ($0.position, $0.error) }
+      return lines
+    }
+  }
+
+  /// How many rows are held as values before they are written as lines.
+  private static let rowsAtOnce = 1_000
+
+  /// The lines of some keys, as far as they were read.
+  private struct Read {
+    /// How many identifiers were reached: the number of the one whose row comes next.
+    var reached = 0
+    /// Those of them without a line.
+    var passedOver = PassedOver()
+    /// How many texts are not UTF-8.
+    var invalidTexts = 0
+    /// Whether no more bytes are to be held.
+    var isFull = false
+  }
+
+  /// Appends the lines of some keys, up to the number of bytes to hold.
+  private func append(
+    _ keys: ChunkKeys,
+    of entity: Entity,
+    to lines: inout [UInt8],
+    upTo byteLimit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> Read {
+    var read = Read()
+    let count = keys.identifierCount
+    for start in stride(from: 0, to: count, by: Self.rowsAtOnce) where !read.isFull {
+      let part = start..<min(start + Self.rowsAtOnce, count)
+      let keys = part.count == count ? keys : keys.part(part)
+      try append(keys, from: start, of: entity, to: &lines, upTo: byteLimit, &read, in: connection)
+    }
+    if !read.passedOver.noLongerMatching.isEmpty { try recheck.check(read.passedOver.counts) }
+    return read
+  }
+
+  private func append(
+    _ keys: ChunkKeys,
+    from first: Int,
+    of entity: Entity,
+    to lines: inout [UInt8],
+    upTo byteLimit: Int,
+    _ read: inout Read,
+    in connection: Connection
+  ) throws(BatchError) {
+    let keys = entity.kind == .table ? try keys.located(by: key, in: entity, connection) : keys
+    let count = keys.identifierCount
+    let statement = try connection.prepare(collectingSQL(for: keys, of: entity))
+    try statement.bind(parameters)
+    var rows = ValueBlock(columns: selected(for: keys).count, capacity: count)
+    try keys.forEachBinding(of: statement, key: key) { numbers throws(BatchError) in
+      if read.isFull { return }
+      let found = rows.count
+      let collected = try connection.collector.collect(
+        from: statement,
+        into: &rows,
+        upTo: min(byteLimit, Int.max / 2) - lines.count + rows.bytes.count
+      )
+      if collected == .tooMany { throw BatchError.ambiguousKey(of: entity, key) }
+      var numbers = numbers
+      for row in found..<rows.count {
+        let rowID = keys.isRange ? rows.word(row, rows.columnCount - 1) : 0
+        guard let number = numbers.next(rowID).map({ first + $0 }), number >= read.reached else {
+          throw BatchError.ambiguousKey(of: entity, key)
+        }
+        read.passedOver.vanished.insert(contentsOf: read.reached..<number)
+        read.reached = number + 1
+        if predicate == nil || rows.word(row, columns.count) != 0 {
+          read.invalidTexts += try encoder.append(rows, row, to: &lines)
+        } else {
+          read.passedOver.noLongerMatching.insert(number)
+        }
+      }
+      read.isFull = collected == .some || lines.count >= byteLimit
+    }
+    if !read.isFull {
+      read.passedOver.vanished.insert(contentsOf: read.reached..<first + count)
+      read.reached = first + count
+    }
+  }
+}
+
+// MARK: - Where rows are read from
+
+extension RowExport {
+  /// How many steps SQLite may take to find a row: a few rows beside it, such as those of an
+  /// aggregate, but not as many as a table has.
+  private static let stepsPerRow = 1_000
+  /// How many rows are looked up to measure that.
+  package static let probedRows = 32
+
+  /// Whether one worker copies rows before they are read.
+  package var copiesRows: Bool { copy != nil }
+
+  /// The same export, which first copies rows if finding them by keys is slow.
+  ///
+  /// - Parameters:
+  ///   - keys: Some keys, at most ``probedRows``.
+  ///   - connection: A connection to look them up, which takes a few milliseconds at most.
+  /// - Returns: The export to run.
+  /// - Throws: Errors that concern more than a row.
+  package func suited(
+    to keys: ChunkKeys,
+    in connection: Connection
+  ) throws(BatchError) -> RowExport {
+    var export = self
+    export.copy = nil
+    switch key.origin {
+    case .rowID, .primaryKey, .uniqueIndex: return export
+    case .viewOrigin, .wholeRow, .declared: break
+    }
+    guard try !isFast(keys, in: connection) else { return export }
+    // The condition may use any column.
+    var columns = key.columns
+    columns += (predicate == nil ? self.columns : entity.attributes.map(\.column))
+      .filter { column in !key.columns.contains { SQLName.equal($0, column) } }
+    export.copy = RowCopy(of: entity, columns: columns, key: key, parameters: parameters)
+    return export
+  }
+
+  private func isFast(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> Bool {
+    let count = keys.identifierCount
+    let found = try connection.within(steps: count * Self.stepsPerRow) { () throws(BatchError) in
+      let statement = try connection.prepare(sql(for: keys))
+      try statement.bind(parameters)
+      try keys.forEachBinding(of: statement, key: key) { _ throws(BatchError) in
+        do throws(BatchError) {
+          while try statement.step() {}
+        } catch {
+          guard error.isAboutRows else { throw error }
+        }
+      }
+      return true
+    }
+    return found != nil
+  }
+
+  /// The entity to read rows from: the copy, made if missing, where there is to be one.
+  package func prepareRows(in connection: Connection) throws(BatchError) -> Entity {
+    guard let copy, try copy.make(in: connection) else { return entity }
+    return copy.entity
+  }
+}

@@ -1,0 +1,43 @@
+package import BatchRuns
+public import BatchIdentifiers
+
+/// Reverts a run's changes to rows, using a log of them.
+package protocol Restoration: Sendable {
+  associatedtype Rows: RestoredRows
+
+  /// The first places of units restored as a whole, ascending; empty if each row is restored on its
+  /// own.
+  var units: [Int] { get }
+
+  /// Reads the rows at some places of the log.
+  ///
+  /// - Returns: The first of them, if not all can be held at once.
+  func rows(at places: Range<Int>) throws(BatchError) -> Rows
+
+  /// Restores rows, inside the caller's transaction.
+  ///
+  /// - Returns: Their outcomes, and those that could not be restored.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
+  func write(
+    _ rows: Rows,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult
+}
+
+extension Restoration {
+  package var units: [Int] { [] }
+}
+
+/// Rows on their way to the writer lane.
+package protocol RestoredRows: Sendable {
+  var count: Int { get }
+  /// Roughly how many bytes they hold.
+  var byteCount: Int { get }
+}
+
+extension BatchError.Code {
+  /// No records exist to undo a run.
+  public static let noUndo = Self(rawValue: "noUndo")
+}

@@ -1,0 +1,158 @@
+package import BatchRuns
+package import BatchIdentifiers
+
+extension RowTransform {
+  /// Sets the computed values, inside a transaction of the lane.
+  ///
+  /// If another connection has committed since the rows were read, they are read again under the
+  /// write lock, so that no other change is lost.
+  ///
+  /// - Parameters:
+  ///   - chunk: The computed chunk.
+  ///   - policy: What happens to the chunk if an identifier fails.
+  ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock; else
+  ///     refresh the chunk and write it again.
+  ///   - lane: The lane.
+  /// - Returns: The outcomes of the chunk's identifiers, and those that failed, ascending.
+  /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows must be
+  ///   recomputed; the error of the row that exceeds the allowed failures; or one that concerns
+  ///   more than a row.
+  package func write(
+    _ chunk: TransformedChunk,
+    onFailure policy: FailurePolicy,
+    recomputing recomputes: Bool = true,
+    by lane: isolated WriterLane
+  ) throws(BatchError) -> ChunkResult {
+    let connection = lane.connection
+    let isCurrent = try !lane.watch.hasSeenCommit(since: chunk.lookCount, in: connection)
+    if reach == .nothing, isCurrent {
+      return try set(chunk, by: chunk.keys, onFailure: policy, in: connection)
+    }
+    let chunk = try renewed(chunk, onFailure: policy, recomputes: recomputes, in: connection)
+    if reach == .nothing {
+      return try set(chunk, by: chunk.keys, onFailure: policy, in: connection)
+    }
+    if reach == .sameTable,
+      let written = try setSingly(chunk, onFailure: policy, in: connection)
+    {
+      return written
+    }
+    return try setRowByRow(chunk, onFailure: policy, in: connection)
+  }
+
+  /// Sets the computed values with a statement for each row, unless one of them changes other rows.
+  ///
+  /// - Returns: Nil if nothing was done, since rows may differ from the handler's input.
+  private func setSingly(
+    _ chunk: TransformedChunk,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult? {
+    try connection.watching(table: target.entity.table) { watch throws(BatchError) in
+      try connection.execute("SAVEPOINT _batch_chunk")
+      var written: ChunkResult?
+      do throws(BatchError) {
+        // Without a limit; the fallback row by row finds the row that fails.
+        written = try set(
+          chunk,
+          by: chunk.keys.singly,
+          onFailure: .skip(upTo: policy.limit),
+          in: connection
+        )
+      } catch {
+        guard error.isAboutRows, !connection.isAutocommit,
+          policy == .failChunk || watch.hasSeenOthers
+        else {
+          throw error
+        }
+      }
+      if watch.hasSeenOthers { written = nil }
+      if written == nil { try connection.execute("ROLLBACK TO _batch_chunk") }
+      try connection.execute("RELEASE _batch_chunk")
+      return written
+    }
+  }
+
+  /// Reads each row again on its turn, and sets its computed value, recomputed if the row differs.
+  private func setRowByRow(
+    _ chunk: TransformedChunk,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
+    for number in 0..<chunk.count {
+      let policy = policy.after(written.failures.count)
+      let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
+      let one = try set(row, by: row.keys, onFailure: policy, in: connection)
+      written.append(one, from: number)
+    }
+    return written
+  }
+
+  /// The chunk with its current rows, under the write lock.
+  private func renewed(
+    _ chunk: TransformedChunk,
+    onFailure policy: FailurePolicy,
+    recomputes: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> TransformedChunk {
+    let rows = try read(chunk.rows.keys.keys, at: chunk.rows.first, in: connection)
+    return try chunk.renewed(rows, lookCount: chunk.lookCount) { rows throws(BatchError) in
+      guard recomputes else {
+        throw BatchError(
+          .rowsChanged,
+          "another connection has changed rows since they were read",
+          remedy: "read them again"
+        )
+      }
+      return try withTimeLimit(timeout) { () throws(BatchError) in
+        let changes = try handler.changes(
+          of: rows.handled,
+          setting: writes.count,
+          run: chunk.run,
+          onFailure: policy,
+          isLastTry: false
+        )
+        // Nobody waits for a retry under the lock: the chunk is redone.
+        if let postponed = changes.postponed.first { throw postponed.error }
+        return changes
+      }
+    }
+  }
+
+  private func set(
+    _ chunk: TransformedChunk,
+    by keys: ChunkKeys,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult {
+    var written = ChunkResult()
+    written.passedOver = chunk.transformed.passedOver
+    written.failures = chunk.transformed.failures
+    if let failure = written.failures.dropFirst(policy.limit).first {
+      throw policy.refusal(failure.error.about(chunk.rows.keys.key(at: failure.number)))
+    }
+    guard !chunk.numbers.isEmpty else { return written }
+    var change = target
+    change.action = .assign(
+      assignments.map { assignment in
+        var assignment = assignment
+        assignment.isPartial = chunk.values.hasUnset(column: assignment.number)
+        return assignment
+      }
+    )
+    connection.values.block = chunk.values
+    // The lane outlives the chunk, whose values may be large.
+    defer { connection.values.block = ValueBlock(columns: 0, capacity: 0) }
+    let set = try change.write(
+      to: isOrdered ? keys.singly : keys,
+      onFailure: policy.after(written.failures.count),
+      in: connection
+    )
+    written.succeeded = set.succeeded
+    written.passedOver.formUnion(set.passedOver) { chunk.numbers[$0] }
+    written.failures += set.failures.map { (chunk.numbers[$0.number], $0.error) }
+    written.failures.sort { $0.number < $1.number }
+    return written
+  }
+}

@@ -1,0 +1,64 @@
+package import BatchRuns
+package import BatchIdentifiers
+
+/// A read and computed chunk, on its way to the writer lane.
+package struct TransformedChunk: Sendable {
+  let transformed: TransformedRows<ReadKeys>
+  let run: String
+  /// The lane's count of looks before the rows were read.
+  let lookCount: Int
+  /// The keys of the rows to change, and their numbers within the chunk.
+  let keys: ChunkKeys
+  let numbers: [Int]
+  /// The computed values, a row for each of the keys.
+  let values: ValueBlock
+
+  /// Makes a chunk of rows.
+  init(_ transformed: TransformedRows<ReadKeys>, run: String, lookCount: Int) {
+    self.transformed = transformed
+    self.run = run
+    self.lookCount = lookCount
+    // On the worker, so that the lane has less to do.
+    let (rows, changed) = (transformed.rows, transformed.changed)
+    let all = rows.keys.keys
+    let isWhole = changed.count == all.identifierCount
+    keys = isWhole && all.isRange ? all : rows.keys(ofRows: changed)
+    numbers = isWhole ? rows.numbers : changed.map { rows.numbers[$0] }
+    let values = transformed.changes.values
+    self.values = isWhole ? values : values.selecting(changed)
+  }
+
+  /// The rows as read.
+  var rows: ReadRows<ReadKeys> { transformed.rows }
+
+  /// The number of its identifiers: the first of those requested.
+  package var count: Int { transformed.count }
+
+  /// The bytes of its texts and blobs.
+  package var byteCount: Int {
+    rows.values.bytes.count + transformed.changes.values.bytes.count
+  }
+
+  /// The outcomes if it were written now: its changes count as succeeded.
+  package var foreseen: (Outcomes, [BatchError]) {
+    let failures = transformed.changes.failures
+    var foreseen = transformed.passedOver.counts
+    foreseen.succeeded = numbers.count
+    foreseen.failed = failures.count
+    return (foreseen, failures.map { $0.error.about(rows.key(of: $0.row)) })
+  }
+
+  /// The chunk with its current rows; see ``TransformedRows/renewed(_:_:)``.
+  func renewed(
+    _ now: ReadRows<ReadKeys>,
+    lookCount: Int,
+    _ compute: TransformedRows<ReadKeys>.Computation
+  ) throws(BatchError) -> TransformedChunk {
+    TransformedChunk(try transformed.renewed(now, compute), run: run, lookCount: lookCount)
+  }
+
+  /// The single identifier with this number, with its row as read.
+  func part(_ number: Int) -> TransformedChunk {
+    TransformedChunk(transformed.part(number), run: run, lookCount: lookCount)
+  }
+}

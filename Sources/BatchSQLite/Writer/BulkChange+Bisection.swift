@@ -1,0 +1,127 @@
+import BatchRuns
+package import BatchIdentifiers
+
+extension BulkChange {
+  /// Changes the rows of one chunk and skips those that fail alone, inside the caller's
+  /// transaction.
+  ///
+  /// A part that fails is undone and tried again in halves, down to single identifiers: two more
+  /// tries for each halving, so about 2·log2(n) for one failing row among n.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of the chunk.
+  ///   - before: The current rows, if known and to be recorded.
+  ///   - policy: What happens to the chunk if an identifier fails.
+  ///   - connection: The connection, in a transaction.
+  /// - Returns: The identifiers' outcomes, and those that failed, ascending.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
+  ///   than a row.
+  func write(
+    to keys: ChunkKeys,
+    before: RowsBefore? = nil,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult {
+    guard policy != .failChunk else {
+      do throws(BatchError) {
+        return try writeAll(to: keys, before: before, in: connection)
+      } catch {
+        throw error.isAboutRows ? culprit(of: error, keys, in: connection) : error
+      }
+    }
+    var written = ChunkResult()
+    var bisection = Bisection(0..<keys.identifierCount, policy)
+    while let part = bisection.next() {
+      do throws(BatchError) {
+        let isAll = part.count == keys.identifierCount
+        let ofPart = try connection.savepoint { () throws(BatchError) in
+          try writeAll(
+            to: isAll ? keys : keys.part(part),
+            firstValue: part.lowerBound,
+            before: isAll ? before : nil,
+            in: connection
+          )
+        }
+        written.append(ofPart, from: part.lowerBound)
+      } catch {
+        // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
+        guard error.isAboutRows, !connection.isAutocommit else { throw error }
+        try bisection.failed(part, naming(error)) { $0.about(keys.key(at: part.lowerBound)) }
+      }
+    }
+    written.failures = bisection.failures.map { ($0.position, $0.error) }
+    return written
+  }
+
+  /// The error with the set columns, if SQLite names none.
+  private func naming(_ error: BatchError) -> BatchError {
+    let columns: [String]
+    switch action {
+    case .update(let assignments): columns = assignments.map(\.column)
+    case .assign(let assignments): columns = assignments.map(\.column)
+    case .delete:
+      guard orderMatters, error.sqlite?.resultCode == .SQLITE_CONSTRAINT_FOREIGNKEY else {
+        return error
+      }
+      var error = error
+      error.advice = """
+        if rows of the same table refer to it, delete these first: set \(.order), or set their references \
+        to NULL
+        """
+      return error
+    }
+    var error = error
+    switch error.sqlite?.resultCode {
+    case .SQLITE_CONSTRAINT_UNIQUE? where orderMatters:
+      error.advice = "if the other row is to change too, change it first: set \(.order)"
+      return error
+    case .SQLITE_CONSTRAINT_CHECK?, .SQLITE_CONSTRAINT_FOREIGNKEY?:
+      error.message += " (setting \(columns.joined(separator: ", ")))"
+      return error
+    default: return error
+    }
+  }
+
+  /// The error with the identifier of its row, found by halves.
+  ///
+  /// This begins a new transaction and leaves it for the caller to roll back.
+  private func culprit(
+    of failure: BatchError,
+    _ keys: ChunkKeys,
+    in connection: Connection
+  ) -> BatchError {
+    if keys.identifierCount == 1 { return naming(failure).about(keys.key(at: 0)) }
+    do throws(BatchError) {
+      if !connection.isAutocommit { try connection.execute("ROLLBACK") }
+      try connection.execute(Connection.TransactionKind.immediate.rawValue)
+      _ = try write(to: keys, onFailure: .skip(upTo: 0), in: connection)
+      return failure
+    } catch {
+      guard error.isAboutRows else { return failure }
+      var error = error
+      error.advice = naming(failure).advice
+      return error
+    }
+  }
+}
+
+extension Connection {
+  /// Runs `body` inside an open transaction, and undoes its work if it throws.
+  package func savepoint<Result>(_ body: () throws(BatchError) -> Result) throws(BatchError)
+    -> Result
+  {
+    try execute("SAVEPOINT _batch_part")
+    do throws(BatchError) {
+      let result = try body()
+      try execute("RELEASE _batch_part")
+      return result
+    } catch {
+      // Some errors have already rolled back the whole transaction.
+      if !isAutocommit {
+        try execute("ROLLBACK TO _batch_part")
+        try execute("RELEASE _batch_part")
+      }
+      throw error
+    }
+  }
+}

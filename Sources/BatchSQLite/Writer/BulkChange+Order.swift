@@ -1,0 +1,162 @@
+import BatchRuns
+package import BatchIdentifiers
+
+extension BulkChange {
+  /// Whether the outcome of rows depends on the order in which they change.
+  ///
+  /// - Parameters:
+  ///   - isAsked: Whether an order was asked for, which then holds for what triggers and subqueries
+  ///     see of other rows, too.
+  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
+  ///   - connection: A connection to the database, to compile statements; runs nothing.
+  /// - Returns: Whether a written column is part of a unique index, or rows are deleted to which
+  ///   others of the same table refer.
+  /// - Throws: Errors of SQLite.
+  package func dependsOnOrder(
+    _ isAsked: Bool,
+    enforcesForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> Bool {
+    if isAsked {
+      let accesses = try connection.accesses(of: changeSQL(for: .shape(of: key)))
+      if !accesses.triggers.isEmpty || accesses.selects > 0 { return true }
+    }
+    if case .delete = action {
+      guard enforcesForeignKeys else { return false }
+      return try !ownReferences(in: connection).isEmpty
+    }
+    let table = SQLValue.text(entity.table)
+    let unique = try connection.texts(
+      """
+      SELECT c.name FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
+      WHERE i."unique" AND c.name IS NOT NULL
+      """,
+      table
+    )
+    // Expressions, conditions and generated columns name their columns only in their texts.
+    let texts = try connection.texts(
+      """
+      SELECT s.sql FROM pragma_index_list(?1) AS i JOIN sqlite_schema AS s ON s.name = i.name
+      WHERE i."unique" AND s.sql IS NOT NULL
+        AND (i.partial OR EXISTS (SELECT 1 FROM pragma_index_info(i.name) WHERE name IS NULL))
+      UNION ALL
+      SELECT s.sql FROM sqlite_schema AS s WHERE s.type = 'table' AND lower(s.name) = lower(?1)
+        AND EXISTS (
+          SELECT 1 FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
+          JOIN pragma_table_xinfo(?1) AS x ON x.name = c.name
+          WHERE i."unique" AND x.hidden IN (2, 3))
+      """,
+      table
+    ).map { $0.lowercased() }
+    return writtenColumns.contains { column in
+      unique.contains { SQLName.equal($0, column) }
+        || texts.contains { $0.contains(column.lowercased()) }
+    }
+  }
+
+  /// A foreign key of the table that refers to the table itself.
+  private struct OwnReference {
+    /// Whether a row to which another refers cannot be deleted.
+    let restricts: Bool
+    /// The referring columns, each with the one it refers to.
+    var columns: [(from: String, to: String)] = []
+
+    /// The condition for a row of `child` to refer to one of `parent`.
+    func condition(_ child: String, _ parent: String) -> String {
+      // SQLite compares them as the column of the parent is compared.
+      columns.map { "\(parent).\($0.to) = \(child).\($0.from)" }.joined(separator: " AND ")
+    }
+  }
+
+  private func ownReferences(in connection: Connection) throws(BatchError) -> [OwnReference] {
+    let keys = try connection.prepare(
+      """
+      SELECT f.id, f."from", ifnull(f."to",
+        (SELECT name FROM pragma_table_info(?1) WHERE pk = f.seq + 1)), f.on_delete
+      FROM pragma_foreign_key_list(?1) AS f WHERE lower(f."table") = lower(?1) ORDER BY f.id, f.seq
+      """
+    )
+    try keys.bind(.text(entity.table), at: 1)
+    var references: [Int64: OwnReference] = [:]
+    while try keys.step() {
+      guard !keys.isNull(at: 2) else { continue }
+      let restricts = ["NO ACTION", "RESTRICT"].contains(keys.text(at: 3))
+      references[keys.integer(at: 0), default: OwnReference(restricts: restricts)].columns.append(
+        (SQLName.quoted(keys.text(at: 1)), SQLName.quoted(keys.text(at: 2)))
+      )
+    }
+    return references.sorted { $0.key < $1.key }.map(\.value)
+  }
+
+  private func keyColumns(of table: String) -> String { list(key.columns, of: table) }
+
+  private func list(_ columns: [String], of table: String) -> String {
+    columns.map { "\(table).\(SQLName.quoted($0))" }.joined(separator: ", ")
+  }
+
+  /// The query in the order in which its rows can be deleted, where enforced foreign keys of their
+  /// table refer to the table itself: a row before those that it refers to.
+  ///
+  /// Rows mostly refer to older ones, which have smaller rowids or keys.
+  ///
+  /// - Parameters:
+  ///   - query: The query.
+  ///   - limit: How long to look for rows that refer to others; nil to look at all of them.
+  ///   - connection: A connection to the database.
+  /// - Returns: Nil to keep the order of the list: unless rows refer to others that come before them
+  ///   there, and none to one that comes after it.
+  /// - Throws: Errors of SQLite.
+  /// - Complexity: Reads the rows that satisfy the query's condition, and the keys they refer to.
+  package func deletionOrder(
+    of query: IdentifierQuery,
+    within limit: Duration?,
+    in connection: Connection
+  ) throws(BatchError) -> IdentifierQuery? {
+    let references = try ownReferences(in: connection)
+    if references.isEmpty { return nil }
+    let columns = query.key.rowIDName.map { [$0] } ?? key.columns
+    func refers(_ comparison: String) throws(BatchError) -> Bool {
+      let conditions = references.map {
+        """
+        EXISTS (SELECT 1 FROM \(table) AS _batch_other WHERE \($0.condition(table, "_batch_other")) \
+        AND (\(list(columns, of: "_batch_other"))) \(comparison) (\(list(columns, of: table))))
+        """
+      }
+      let condition = conditions.joined(separator: " OR ")
+      return try query.hasRow(where: condition, within: limit, in: connection) ?? false
+    }
+    guard try refers("<"), try !refers(">") else { return nil }
+    return query.ordered(by: columns.map { "\(SQLName.quoted($0)) DESC" })
+  }
+
+  /// For each foreign key that keeps a row from being deleted while others of its table refer to it,
+  /// the SQL that finds their keys by that of the row.
+  func referring(in connection: Connection) throws(BatchError) -> [String] {
+    let isParent = key.columns.map { "_batch_parent.\(SQLName.quoted($0)) IS ?" }
+    return try ownReferences(in: connection).filter(\.restricts).map { reference in
+      """
+      SELECT \(keyColumns(of: "_batch_child")) FROM \(table) AS _batch_parent \
+      JOIN \(table) AS _batch_child ON \(reference.condition("_batch_child", "_batch_parent")) \
+      WHERE \(isParent.joined(separator: " AND "))
+      """
+    }
+  }
+}
+
+extension IdentifierQuery {
+  /// Whether a row that satisfies the request satisfies another condition too; nil if that takes
+  /// longer than `limit` to find out.
+  fileprivate func hasRow(
+    where other: String,
+    within limit: Duration?,
+    in connection: Connection
+  ) throws(BatchError) -> Bool? {
+    let filter = condition.isEmpty ? " WHERE " : "\(condition) AND "
+    let statement = try connection.prepare(
+      "SELECT 1 FROM \(entity.rowSource)\(filter)(\(other)) LIMIT 1"
+    )
+    try bind(to: statement)
+    guard let limit else { return try statement.step() }
+    return try connection.within(limit) { () throws(BatchError) in try statement.step() }
+  }
+}

@@ -1,0 +1,77 @@
+import BatchRuns
+package import BatchIdentifiers
+
+extension BulkChange {
+  /// What the change writes: directly, by triggers, and by foreign-key actions.
+  ///
+  /// - Parameters:
+  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
+  ///   - connection: A connection to the database, to compile statements; runs nothing.
+  /// - Returns: Tables and columns; an upper bound if that depends on the rows.
+  /// - Throws: Errors of SQLite.
+  package func writes(
+    enforcesForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> WrittenColumns {
+    var written = WrittenColumns()
+    switch action {
+    case .update, .assign: written.insert(writtenColumns, of: entity.table)
+    case .delete(let archive):
+      written.insertRows(of: entity.table)
+      if let archive { written.insertRows(of: archive.entity.table) }
+    }
+    for sql in statements {
+      written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
+    }
+    guard enforcesForeignKeys else { return written }
+    // An action's writes may cause others, until nothing new is reached.
+    var before = WrittenColumns()
+    while written != before {
+      before = written
+      for table in before.tables {
+        written.formUnion(try Self.actions(of: table, written: before, in: connection))
+      }
+    }
+    return written
+  }
+
+  /// What the foreign keys that refer to a table write when the table is written.
+  private static func actions(
+    of table: String,
+    written: WrittenColumns,
+    in connection: Connection
+  ) throws(BatchError) -> WrittenColumns {
+    let references = try connection.prepare(
+      """
+      SELECT child.name, f."from", coalesce(f."to", ''), f.on_update, f.on_delete
+      FROM sqlite_schema AS child, pragma_foreign_key_list(child.name) AS f
+      WHERE child.type = 'table' AND lower(f."table") = lower(?)
+      """
+    )
+    try references.bind(.text(table), at: 1)
+    var reached = WrittenColumns()
+    var statements: Set<String> = []
+    while try references.step() {
+      let (child, column) = (references.text(at: 0), references.text(at: 1))
+      let refersTo = references.text(at: 2)
+      let actions = ["CASCADE", "SET NULL", "SET DEFAULT"]
+      // A foreign key that names no column refers to the primary key, which a trigger might set.
+      let isUpdated = refersTo.isEmpty || !written.written(of: [refersTo], in: table).isEmpty
+      let name = SQLName.quoted(child)
+      if written.containsRows(of: table), references.text(at: 4) == "CASCADE" {
+        reached.insertRows(of: child)
+        statements.insert("DELETE FROM \(name)")
+      } else if written.containsRows(of: table) && actions.contains(references.text(at: 4))
+        || isUpdated && actions.contains(references.text(at: 3))
+      {
+        reached.insert([column], of: child)
+        let column = SQLName.quoted(column)
+        statements.insert("UPDATE \(name) SET \(column) = \(column)")
+      }
+    }
+    for sql in statements.sorted() {
+      reached.formUnion(try connection.accesses(of: sql).writtenByTriggers)
+    }
+    return reached
+  }
+}

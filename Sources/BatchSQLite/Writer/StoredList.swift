@@ -1,0 +1,86 @@
+import BatchRuns
+package import BatchIdentifiers
+
+/// The identifier list of a run, kept in the store as well as in the checkpoint: the bytes of the
+/// original checkpoint, in pieces.
+///
+/// A lost checkpoint is restored from it, and the ledger has what is done.
+enum StoredList {
+  private static let pieceByteCount = 1 << 18
+
+  /// Creates the table if it is missing.
+  static func createTable(in connection: Connection) throws(BatchError) {
+    try connection.execute(
+      """
+      CREATE TABLE IF NOT EXISTS _batch_list (
+        run TEXT NOT NULL, piece INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (run, piece)
+      ) WITHOUT ROWID
+      """
+    )
+  }
+
+  /// Enters a run's list, in the transaction that enters the run.
+  static func enter(
+    _ list: PackedIdentifiers,
+    metadata: [UInt8],
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) {
+    var piece: [UInt8] = []
+    var number: Int64 = 0
+    func flush() throws(BatchError) {
+      try connection.execute(
+        "INSERT INTO _batch_list (run, piece, bytes) VALUES (?, ?, ?)",
+        .text(run),
+        .integer(number),
+        .blob(piece)
+      )
+      number += 1
+      piece.removeAll(keepingCapacity: true)
+    }
+    try IdentifierFile.encode(list, metadata: metadata) { bytes throws(BatchError) in
+      piece.append(copying: bytes)
+      if piece.count >= pieceByteCount { try flush() }
+    }
+    if !piece.isEmpty { try flush() }
+  }
+
+  /// Removes a run's list.
+  static func remove(ofRun run: String, in connection: Connection) throws(BatchError) {
+    try connection.execute("DELETE FROM _batch_list WHERE run = ?", .text(run))
+  }
+}
+
+extension Store {
+  /// Reads a run's list in the store, piece by piece.
+  ///
+  /// - Parameters:
+  ///   - run: The run's UUID.
+  ///   - body: Receives the pieces in order.
+  /// - Returns: Whether the store has the list; otherwise `body` is not called.
+  /// - Throws: Errors of `body` and of SQLite.
+  package func readList(
+    ofRun run: String,
+    _ body: @Sendable (_ next: () throws(BatchError) -> [UInt8]?) throws(BatchError) -> Void
+  ) async throws(BatchError) -> Bool {
+    try await connection(label: "batch.list").perform { connection throws(BatchError) in
+      try connection.transaction(.deferred) { () throws(BatchError) in
+        let count = try? connection.value(
+          "SELECT count(*) FROM _batch_list WHERE run = ?",
+          .text(run)
+        )
+        guard case .integer(let count) = count, count > 0 else { return false }
+        let rows = try connection.prepare(
+          "SELECT bytes FROM _batch_list WHERE run = ? ORDER BY piece"
+        )
+        try rows.bind(.text(run), at: 1)
+        try body { () throws(BatchError) in
+          guard try rows.step() else { return nil }
+          guard case .blob(let bytes) = rows.value(at: 0) else { throw Ledger.damaged(run) }
+          return bytes
+        }
+        return true
+      }
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import BatchRuns
+import BatchIdentifiers
+
+extension StoredUndo {
+  /// Removes the expired records of a job's runs.
+  ///
+  /// - Parameters:
+  ///   - job: The job's name.
+  ///   - now: The time, as an ISO 8601 timestamp in UTC.
+  ///   - connection: The connection, in a transaction.
+  /// - Returns: How many runs can no longer be undone.
+  /// - Throws: Errors of SQLite.
+  static func removeExpired(
+    ofJob job: String,
+    at now: String,
+    in connection: Connection
+  ) throws(BatchError) -> Int {
+    guard try connection.value(tables) == .integer(1) else { return 0 }
+    // Records that an undo is using stay.
+    for undo in try StoredRun.all(ofJob: jobName(undoing: job), in: connection) {
+      if case .unfinished = undo.standing { return 0 }
+    }
+    try connection.execute(
+      "DELETE FROM _batch_undo_run WHERE job = ? AND kept_until < ?",
+      .text(job),
+      .text(now)
+    )
+    let count = connection.changes
+    if count > 0 {
+      try connection.execute(
+        "DELETE FROM _batch_undo WHERE run NOT IN (SELECT run FROM _batch_undo_run)"
+      )
+    }
+    return count
+  }
+}
