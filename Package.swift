@@ -102,7 +102,7 @@ let package = Package(
     .target(
       name: "BatchSQLite",
       dependencies: [
-        "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSQLite",
+        "BatchJobs", "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -110,15 +110,26 @@ let package = Package(
     .target(
       name: "BatchPostgres",
       dependencies: [
-        "BatchRuns", "BatchIdentifiers", "BatchPlatform",
+        "BatchJobs", "BatchRuns", "BatchIdentifiers", "BatchPlatform",
         .target(name: "CPostgres", condition: withPostgreSQL),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      swiftSettings: settings + [.strictMemorySafety()]
+    ),
+    .target(
+      name: "BatchPipeline",
+      dependencies: [
+        "BatchRuns", "BatchIdentifiers", "BatchJobs", "BatchPlatform", "BatchSQLite",
+        .target(name: "BatchPostgres", condition: withPostgreSQL),
+        .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
     ),
     .target(
       name: "BatchObjects",
       dependencies: [
-        "BatchSQLite", "BatchRuns", "BatchIdentifiers", "BatchPlatform",
+        "BatchPipeline", "BatchJobs", "BatchSQLite", "BatchRuns", "BatchIdentifiers",
+        "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -143,15 +154,6 @@ let package = Package(
       swiftSettings: settings
     ),
     .target(
-      name: "BatchPipeline",
-      dependencies: [
-        "BatchRuns", "BatchIdentifiers", "BatchJobs", "BatchObjects", "BatchPlatform", "BatchSQLite",
-        .target(name: "BatchPostgres", condition: withPostgreSQL),
-        .product(name: "SystemPackage", package: "swift-system"),
-      ],
-      swiftSettings: settings + [.strictMemorySafety()]
-    ),
-    .target(
       name: "BatchTool",
       dependencies: [
         "BatchPipeline", "BatchJobs", "BatchSQLite", "BatchRuns", "BatchIdentifiers",
@@ -171,7 +173,7 @@ let package = Package(
     .executableTarget(
       name: "IdentifierExamples",
       dependencies: [
-        "BatchPipeline",
+        "BatchObjects",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       path: "Examples/Identifiers",
@@ -181,7 +183,7 @@ let package = Package(
     .executableTarget(
       name: "Shop",
       dependencies: [
-        "BatchPipeline",
+        "BatchObjects",
         .target(name: "BatchMacros", condition: withMacros),
         .product(name: "SystemPackage", package: "swift-system"),
       ],

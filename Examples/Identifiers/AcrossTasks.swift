@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum AcrossTasks: Example {
   static let summary = "identifiers cross tasks, objects do not"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum AutomaticMerging: Example {
   static let summary = "a context that is always up to date"

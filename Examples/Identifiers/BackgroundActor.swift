@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 /// A service's work with invoices: an actor whose context runs on its own thread.
 actor Cashier: ModelActor {

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum Chunks: Example {
   static let summary = "every object visited, a thousand in memory"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum ConcurrencyDebugging: Example {
   static let summary = "a context where it does not belong; see it with BATCH_CONCURRENCY_DEBUG=1"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum Conflicts: Example {
   static let summary = "two contexts change one row: the second save throws"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 import Foundation
 
 /// A file that belongs to an object in another store.

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum DynamicObjects: Example {
   static let summary = "tables without classes"

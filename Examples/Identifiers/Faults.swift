@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum Faults: Example {
   static let summary = "objects that read their row when it is needed"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 import Foundation
 import SystemPackage
 
@@ -51,7 +51,7 @@ enum FirstSteps: Example {
         order.cents = Int((order.price * 100).rounded())
       }
     }
-    let summary = try await run.run()
+    let summary = try await run.run().get()  // throws unless all is done
 
     let unpriced = FetchDescriptor<Order>(predicate: #Predicate { $0.cents == nil })
     print(

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 class Payment: ManagedObject, PersistentModel {
   class var mapping: ModelMapping { paymentMapping }

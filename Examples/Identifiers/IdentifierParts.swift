@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum IdentifierParts: Example {
   static let summary = "an identifier is a store, an entity and a key"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum LookUps: Example {
   static let summary = "four ways from an identifier to its object"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 /// The invoices of a program with a main actor: it reads there and works in the background.
 @MainActor

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum MergePolicies: Example {
   static let summary = "five ways to settle a conflict"

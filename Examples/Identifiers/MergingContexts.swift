@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum MergingContexts: Example {
   static let summary = "telling one context what another one saved"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 extension Invoice {
   /// What collections that ask for an `id` get of invoices from here on.

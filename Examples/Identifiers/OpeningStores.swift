@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum OpeningStores: Example {
   static let summary = "opening databases, and what may be wrong with them"

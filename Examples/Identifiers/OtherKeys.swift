@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum OtherKeys: Example {
   static let summary = "keys of text, of bytes and of several columns"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 import Foundation
 
 enum PendingChanges: Example {

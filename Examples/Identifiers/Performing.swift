@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum Performing: Example {
   static let summary = "work on a background context, awaited or waited for"

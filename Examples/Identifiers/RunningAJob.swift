@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 import SystemPackage
 
 enum RunningAJob: Example {
@@ -22,7 +22,7 @@ enum RunningAJob: Example {
       source: .init(entity: "orders", where: "price_cents IS NULL"),
       action: .update(.init(set: [.init("price_cents", to: "CAST(round(price * 100) AS INTEGER)")]))
     )
-    let summary = try await BatchRun(job).run()
+    let summary = try await BatchRun(job).run().get()
     print(summary.outcomes.succeeded)
   }
 }

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum SavingAndRollingBack: Example {
   static let summary = "insert, change, delete; save it all or none"

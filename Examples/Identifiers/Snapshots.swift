@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 /// Gives out invoices as values, and takes them back.
 actor InvoiceDesk: ModelActor {

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum Staleness: Example {
   static let summary = "when an object sees what others saved"

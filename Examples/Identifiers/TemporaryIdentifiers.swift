@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum TemporaryIdentifiers: Example {
   static let summary = "a new object has a temporary identifier"

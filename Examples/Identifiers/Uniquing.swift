@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum Uniquing: Example {
   static let summary = "one object for a row in a context"

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 
 enum VanishedRows: Example {
   static let summary = "a row that is gone is an error, and no crash"

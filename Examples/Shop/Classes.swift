@@ -1,5 +1,5 @@
 #if !Macros
-import BatchPipeline
+import BatchObjects
 import Foundation
 
 final class Customer: ManagedObject, PersistentModel {

@@ -1,6 +1,6 @@
 #if Macros
 import BatchMacros
-import BatchPipeline
+import BatchObjects
 import Foundation
 
 @Model

@@ -1,4 +1,4 @@
-import BatchPipeline
+import BatchObjects
 import Foundation
 import SystemPackage
 
@@ -20,7 +20,7 @@ enum Shop {
       case "make": try make(Int(arguments.dropFirst(2).first ?? "") ?? 2_000, in: shop)
       case "import":
         let summary = try await Import(shop: shop, checkpoint: FilePath("\(path).batch")).run()
-        if let failure = summary.failure { throw failure }
+          .get(allowingFailures: true)
         print("imported \(summary.outcomes.succeeded), refused \(summary.outcomes.failed)")
       case "report": try report(shop)
       default: throw Usage()

@@ -2,6 +2,5 @@
 @_exported public import BatchRuns
 @_exported public import BatchIdentifiers
 @_exported public import BatchJobs
-@_exported public import BatchObjects
 @_exported public import BatchSQLite
 @_exported public import SystemPackage

@@ -36,18 +36,12 @@ struct ExplainCommand: ParsableCommand {
       return try Terminal.print(page.list(width: Terminal.outputColumns).joined(separator: "\n"))
     }
     let width = Terminal.outputColumns ?? TextLayout.standardWidth
-    switch page.find(key) {
-    case .key(let path):
-      try Terminal.print(page.lines(about: path, width: width).joined(separator: "\n"))
-    case .several(let paths):
-      throw wrongUsage(
-        "several keys are called \(key.quotedForMessage): \(paths.joined(separator: ", "))"
-      )
-    case .none(let nearest):
+    guard let path = page.path(key) else {
       let advice =
-        nearest.map { "did you mean \($0.quotedForMessage)?" }
+        page.nearestPath(to: key).map { "did you mean \($0.quotedForMessage)?" }
         ?? "batch explain lists all keys"
       throw wrongUsage("there is no key \(key.quotedForMessage); \(advice)")
     }
+    try Terminal.print(page.lines(about: path, width: width).joined(separator: "\n"))
   }
 }

@@ -163,8 +163,8 @@ extension JobDraft {
   /// - Throws: `BatchError` in the words of the command line.
   func plan() async throws(BatchError) -> JobPlan {
     do throws(BatchError) {
-      return try await Job(json: Array(text.utf8), file: fileName, baseDirectory: folder)
-        .resolved(handlers: handlers)
+      let job = try Job(json: Array(text.utf8), file: fileName, baseDirectory: folder)
+      return try await SQLiteJob(job).resolved(.init(), handlers)
     } catch {
       throw inWordsOfOptions(error)
     }

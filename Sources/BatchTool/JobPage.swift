@@ -42,7 +42,7 @@ struct JobPage {
     }
   }
 
-  /// A part of a section, which is shown whole or not at all.
+  /// A part of a section.
   private struct Block {
     enum Kind {
       case paragraph, item, code, table
@@ -51,26 +51,6 @@ struct JobPage {
     let kind: Kind
     /// The lines of the page.
     var lines: [String]
-
-    /// Whether it names a key in backticks, by its path or its last part.
-    func mentions(_ path: String) -> Bool {
-      let name = path.split(separator: ".").last.map(String.init) ?? path
-      let codes = lines.joined(separator: " ").split(
-        separator: "`",
-        omittingEmptySubsequences: false
-      )
-      return codes.enumerated().contains { index, code in
-        guard !index.isMultiple(of: 2) else { return false }
-        return code == path || code == name || code.hasPrefix("\"\(name)\":")
-      }
-    }
-  }
-
-  /// What a path names on the page.
-  enum Finding {
-    case key(String)
-    case several([String])
-    case none(nearest: String?)
   }
 
   /// The page of this version.
@@ -101,27 +81,34 @@ struct JobPage {
     path.split(separator: ".").dropLast().joined(separator: ".")
   }
 
-  /// Finds a key by its path, in any letter case, or by its last part if no other key ends so.
-  func find(_ text: String) -> Finding {
+  /// The paths of keys and sections.
+  private var paths: [String] { keys.map(\.path) + ["parameters.NAME"] }
+
+  /// A path as the page has it, from one in any letter case; nil if there is none.
+  func path(_ text: String) -> String? {
+    let sought = Self.sought(text).lowercased()
+    return paths.first { $0.lowercased() == sought }
+  }
+
+  /// The path that is most like another.
+  func nearestPath(to text: String) -> String? {
+    let sought = Self.sought(text)
+    func last(_ path: String) -> String {
+      path.split(separator: ".").last.map(String.init) ?? path
+    }
+    if let path = paths.first(where: { last($0) == sought }) { return path }
+    if let nearest = nearestName(to: sought, among: paths) { return nearest }
+    let nearest = nearestName(to: last(sought), among: paths.map(last))
+    return paths.first { last($0) == nearest }
+  }
+
+  /// A path without indexes, and with `NAME` for a parameter's name.
+  private static func sought(_ text: String) -> String {
     var steps = text.split(separator: ".", omittingEmptySubsequences: false).map {
       String($0.prefix { $0 != "[" })
     }
     if steps.first?.lowercased() == "parameters", steps.count > 1 { steps[1] = "NAME" }
-    let sought = steps.joined(separator: ".")
-    let paths = keys.map(\.path) + ["parameters.NAME"]
-    if let path = paths.first(where: { $0 == sought }) { return .key(path) }
-    if let path = paths.first(where: { $0.lowercased() == sought.lowercased() }) {
-      return .key(path)
-    }
-    func last(_ path: String) -> String {
-      path.split(separator: ".").last.map(String.init) ?? path
-    }
-    let named = paths.filter { last($0).lowercased() == sought.lowercased() }
-    if named.count == 1 { return .key(named[0]) }
-    if named.count > 1 { return .several(named) }
-    if let nearest = nearestName(to: sought, among: paths) { return .none(nearest: nearest) }
-    let nearest = nearestName(to: last(sought), among: paths.map(last))
-    return .none(nearest: paths.first { last($0) == nearest })
+    return steps.joined(separator: ".")
   }
 
   /// All keys, one a line, with as much of what they mean as fits.
@@ -133,7 +120,7 @@ struct JobPage {
     }
   }
 
-  /// What the page says of a key.
+  /// What the page says of a key, with its section.
   func lines(about path: String, width: Int) -> [String] {
     let key = keys.first { $0.path == path }
     var lines = [Terminal.marked(path, .strong)]
@@ -155,30 +142,14 @@ struct JobPage {
       let title = section == path ? [] : ["", "  \(section)"]
       lines += title + [""] + TextLayout.labelled(rows, width: width, indent: indent)
     }
-    let own = blocks[section, default: []]
-    let around = path.isEmpty ? [] : blocks(of: Self.parent(of: path), about: path)
     var previous: Block.Kind?
-    for block in around + own {
+    for block in blocks[section] ?? blocks[Self.parent(of: path), default: []] {
       // The items of a list stand together.
       if block.kind != .item || previous != .item { lines.append("") }
       previous = block.kind
       lines += Self.lines(of: block, width: width, indent: indent)
     }
     return lines
-  }
-
-  /// The parts of a section that mention a key, each with the list, example or table that it announces.
-  private func blocks(of section: String, about path: String) -> [Block] {
-    var found: [Block] = []
-    var announces = false
-    for block in blocks[section, default: []] {
-      let isAnnounced = announces && block.kind != .paragraph
-      announces = isAnnounced
-      guard isAnnounced || block.mentions(path) else { continue }
-      found.append(block)
-      if block.lines.last?.hasSuffix(":") == true { announces = true }
-    }
-    return found
   }
 
   private static func lines(of block: Block, width: Int, indent: Int) -> [String] {

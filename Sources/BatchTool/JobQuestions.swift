@@ -20,21 +20,27 @@ final class JobQuestions {
   /// How long a count may take.
   private static let countLimit = Duration.milliseconds(500)
 
-  private let editor: LineEditor
-  private var given: Given
-  private var kind: JobDraft.Kind?
-  private var action: JobDraft.Action?
+  private let prompt: Prompt
+  private var given: Given { didSet { prompt.endEarly(with: continuation) } }
+  private var kind: JobDraft.Kind? { didSet { prompt.endEarly(with: continuation) } }
+  private var action: JobDraft.Action? { didSet { prompt.endEarly(with: continuation) } }
+
+  /// How to go on with the answers.
+  private var continuation: String? {
+    kind.map { "This command continues with your answers:\n  \(given.command($0, action))" }
+  }
 
   init(
-    _ editor: LineEditor,
+    _ prompt: Prompt,
     given: Given,
     kind: JobDraft.Kind?,
     action: JobDraft.Action?
   ) {
-    self.editor = editor
+    self.prompt = prompt
     self.given = given
     self.kind = kind
     self.action = action
+    prompt.endEarly(with: continuation)
   }
 
   /// Asks, writes the job and shows its plan; if anything ends that, prints the command with the answers.
@@ -42,9 +48,7 @@ final class JobQuestions {
     do {
       try await askAll()
     } catch {
-      if let kind {
-        Terminal.say("This command continues with your answers:\n  \(given.command(kind, action))")
-      }
+      if let continuation { Terminal.say(continuation) }
       throw error
     }
   }
@@ -54,7 +58,7 @@ final class JobQuestions {
     given.database = database
     let entity = try await askEntity(of: store)
     given.table = entity.name
-    let kind = try await askKind(entity)
+    let kind = try askKind(entity)
     self.kind = kind
     given.key = try await askKey(of: entity, in: store)
     given.condition = try await askCondition(store, entity)
@@ -74,7 +78,7 @@ final class JobQuestions {
       action = draft.action
     }
     let isSaved = given.output != nil || isatty(STDOUT_FILENO) == 1
-    if isSaved { draft.output = try await askOutput(draft) }
+    if isSaved { draft.output = try askOutput(draft) }
     let job = try await draft.write().job
     let report = try await job.plan(handlers: draft.handlers)
     Terminal.say("")
@@ -92,7 +96,7 @@ final class JobQuestions {
     var path = given.database
     while true {
       let asked: String
-      if let path { asked = path } else { asked = try await editor.line("Database file") }
+      if let path { asked = path } else { asked = try prompt.line("Database file") }
       do throws(BatchError) {
         try JobQuestions.Given.requireFile(asked)
         return (asked, try await Store(path: asked, isReadOnly: true))
@@ -126,7 +130,7 @@ final class JobQuestions {
       Terminal.say(line)
     }
     while true {
-      let answer = try await editor.line("Table", standard: entities.count == 1 ? "1" : "")
+      let answer = try prompt.line("Table", standard: entities.count == 1 ? "1" : "")
       if let number = Int(answer), entities.indices.contains(number - 1) {
         return entities[number - 1]
       }
@@ -136,7 +140,7 @@ final class JobQuestions {
     }
   }
 
-  private func askKind(_ entity: Entity) async throws(BatchError) -> JobDraft.Kind {
+  private func askKind(_ entity: Entity) throws(BatchError) -> JobDraft.Kind {
     if let kind { return kind }
     let kinds = entity.kind == .view ? [JobDraft.Kind.export] : JobDraft.Kind.allCases
     if kinds.count == 1 { return kinds[0] }
@@ -145,7 +149,7 @@ final class JobQuestions {
       Terminal.say(line)
     }
     while true {
-      let answer = try await editor.line("What to do").lowercased()
+      let answer = try prompt.line("What to do").lowercased()
       if let number = Int(answer), kinds.indices.contains(number - 1) { return kinds[number - 1] }
       if let kind = JobDraft.Kind(rawValue: answer) { return kind }
       let remedy = remedyForUnknownName(answer, among: kinds.map(\.rawValue), kind: "actions")
@@ -156,7 +160,7 @@ final class JobQuestions {
   private func askKey(of entity: Entity, in store: Store) async throws(BatchError) -> [String] {
     if !given.key.isEmpty || entity.key != nil { return given.key }
     while true {
-      let columns = try await askColumns("Columns that identify a row", of: entity)
+      let columns = try askColumns("Columns that identify a row", of: entity)
       do throws(BatchError) {
         try await refuseSharedKeys(columns, of: entity, in: store)
         return columns
@@ -186,23 +190,19 @@ final class JobQuestions {
     let all = try await count(store, entity, where: nil)
     showColumns(of: entity)
     while true {
-      var problem: BatchError?
-      let answer = try await editor.line("Rows where (SQL, or all)") { text in
-        if text.isEmpty || Self.isAll(text) { return all }
-        do throws(BatchError) {
-          return "\(try await self.count(store, entity, where: text)), of \(all)"
-        } catch { return error.message }
+      let answer = try prompt.line("Rows where (SQL, or all)")
+      if Self.isAll(answer) {
+        Terminal.say("  \(all)")
+        return nil
       }
-      if Self.isAll(answer) { return nil }
       if answer.isEmpty {
         Terminal.say("  type a condition such as id < 100, or all for every row")
         continue
       }
       do throws(BatchError) {
-        _ = try await count(store, entity, where: answer)
-      } catch { problem = error }
-      guard let problem else { return answer }
-      Terminal.complain(problem)
+        Terminal.say("  \(try await count(store, entity, where: answer)), of \(all)")
+        return answer
+      } catch { Terminal.complain(error) }
     }
   }
 
@@ -228,20 +228,20 @@ final class JobQuestions {
     case .update: try await askAssignments(entity, for: &draft)
     case .delete:
       try await askUntilValid(for: &draft) { () throws(BatchError) in
-        let archive = try await editor.line("Copy the rows first to table (empty for no copy)")
+        let archive = try prompt.line("Copy the rows first to table (empty for no copy)")
         return .delete(archive: archive.isEmpty ? nil : archive)
       }
     case .export:
       let standard = "\(draft.name).csv"
       try await askUntilValid(for: &draft) { () throws(BatchError) in
-        let file = try await editor.line("File (.csv or .ndjson)", standard: standard)
-        return .export(file: file, format: try await askFormat(of: file), columns: [])
+        let file = try prompt.line("File (.csv or .ndjson)", standard: standard)
+        return .export(file: file, format: try askFormat(of: file), columns: [])
       }
     case .transform:
       try await askUntilValid(for: &draft) { () throws(BatchError) in
-        let reads = try await askColumns("Columns that the program reads", of: entity)
-        let writes = try await askColumns("Columns that it may set", of: entity)
-        let language = try await askLanguage()
+        let reads = try askColumns("Columns that the program reads", of: entity)
+        let writes = try askColumns("Columns that it may set", of: entity)
+        let language = try askLanguage()
         return .transform(columns: reads, writes: writes, language: language)
       }
     }
@@ -261,21 +261,21 @@ final class JobQuestions {
     }
   }
 
-  private func askFormat(of file: String) async throws(BatchError) -> String {
+  private func askFormat(of file: String) throws(BatchError) -> String {
     if let format = NewExportCommand.format(of: file) { return format }
-    return try await askOne(of: ["csv", "ndjson"], "Format")
+    return try askOne(of: ["csv", "ndjson"], "Format")
   }
 
-  private func askLanguage() async throws(BatchError) -> TransformSkeleton.Language {
+  private func askLanguage() throws(BatchError) -> TransformSkeleton.Language {
     let names = TransformSkeleton.Language.allCases.map(\.rawValue)
-    return .init(rawValue: try await askOne(of: names, "Language")) ?? .python
+    return .init(rawValue: try askOne(of: names, "Language")) ?? .python
   }
 
   /// Asks for one of some words, the first of which is the default.
-  private func askOne(of words: [String], _ prompt: String) async throws(BatchError) -> String {
+  private func askOne(of words: [String], _ prompt: String) throws(BatchError) -> String {
     let choice = words.joined(separator: " or ")
     while true {
-      let answer = try await editor.line("\(prompt) (\(choice))", standard: words[0]).lowercased()
+      let answer = try self.prompt.line("\(prompt) (\(choice))", standard: words[0]).lowercased()
       if words.contains(answer) { return answer }
       Terminal.say("  \(answer.quotedForMessage) is neither of them; type \(choice)")
     }
@@ -288,8 +288,8 @@ final class JobQuestions {
   ) async throws(BatchError) {
     var assignments: [(column: String, expression: String)] = []
     while true {
-      let prompt = assignments.isEmpty ? "Set (column = expression)" : "Set (empty to continue)"
-      let answer = try await editor.line(prompt)
+      let question = assignments.isEmpty ? "Set (column = expression)" : "Set (empty to continue)"
+      let answer = try prompt.line(question)
       if answer.isEmpty, !assignments.isEmpty { return }
       guard let assignment = NewUpdateCommand.assignment(answer) else {
         Terminal.say("  type a column, = and an SQL expression, such as price = price * 2")
@@ -307,11 +307,11 @@ final class JobQuestions {
     }
   }
 
-  private func askColumns(_ prompt: String, of entity: Entity) async throws(BatchError) -> [String]
-  {
+  private func askColumns(_ prompt: String, of entity: Entity) throws(BatchError) -> [String] {
     let names = entity.attributes.map(\.name).joined(separator: ", ")
+    showColumns(of: entity)
     while true {
-      let answer = try await editor.line("\(prompt), separated by commas", note: names)
+      let answer = try self.prompt.line("\(prompt), separated by commas")
       let columns = answer.split(separator: ",").map(\.trimmingSpaces)
       if columns.isEmpty {
         Terminal.say("  name at least one of \(names)")
@@ -324,14 +324,14 @@ final class JobQuestions {
     }
   }
 
-  private func askOutput(_ draft: JobDraft) async throws(BatchError) -> String {
+  private func askOutput(_ draft: JobDraft) throws(BatchError) -> String {
     var answer = given.output
     while true {
       let output: String
       if let answer {
         output = answer
       } else {
-        output = try await editor.line("Write the job to", standard: "\(draft.name).json")
+        output = try prompt.line("Write the job to", standard: "\(draft.name).json")
       }
       var draft = draft
       draft.output = output
@@ -436,11 +436,11 @@ extension JobQuestions.Given {
       for trap in plan.traps { Terminal.warn(trap) }
       return
     }
-    guard let editor = LineEditor() else {
+    guard let prompt = Prompt() else {
       let words = missing.joined(separator: ", ")
       throw wrongUsage("give \(words); on a terminal, batch new asks for them")
     }
-    try await JobQuestions(editor, given: self, kind: kind, action: action).ask()
+    try await JobQuestions(prompt, given: self, kind: kind, action: action).ask()
   }
 
   fileprivate static func requireFile(_ database: String) throws(BatchError) {

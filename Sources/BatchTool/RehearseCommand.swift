@@ -72,9 +72,8 @@ struct RehearseCommand: AsyncParsableCommand {
     let rehearsing = Task { [options, settings] () -> Result<Rehearsal, BatchError> in
       do throws(BatchError) {
         return .success(
-          try await Rehearsal(
-            of: job,
-            options: options,
+          try await job.rehearse(
+            options,
             handlers: BatchTool.handlers,
             settings: settings,
             onEvent: { printer.show($0) }

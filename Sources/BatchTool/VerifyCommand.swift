@@ -62,8 +62,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let verification: Verification
     do {
       defer { progress.end() }
-      verification = try await Verification(
-        of: requireJob(named: job, for: "batch verify"),
+      verification = try await requireJob(named: job, for: "batch verify").verify(
         against: FilePath(against),
         run: recorded.run,
         allowing: allow,

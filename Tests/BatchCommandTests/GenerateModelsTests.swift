@@ -1,3 +1,4 @@
+import BatchObjects
 import BatchPipeline
 import BatchSQLite
 import BatchTestSupport
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test func `classes of ten schemas compile with at most a warning`() throws {
-    var text = "import BatchPipeline\nimport Foundation\n"
+    var text = "import BatchObjects\nimport Foundation\n"
     for schema in Self.schemas {
       // With the option, a mapping has everything that it has without, and more.
       let source = try source(schema, ["--upserts"])

@@ -10,14 +10,19 @@ import Testing
     "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
     "BatchRuns": ["BatchPlatform", "BatchIdentifiers"],
     "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSpawn"],
-    "BatchSQLite": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSQLite"],
-    "BatchPostgres": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CPostgres"],
-    "BatchObjects": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchSQLite"],
+    "BatchSQLite": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "CSQLite"],
+    "BatchPostgres": [
+      "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "CPostgres",
+    ],
+    "BatchObjects": [
+      "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "BatchSQLite",
+      "BatchPipeline",
+    ],
     "BatchMacroExpansions": [],
     "BatchMacros": ["BatchIdentifiers", "BatchObjects", "BatchSQLite"],
     "BatchPipeline": [
       "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "BatchSQLite",
-      "BatchPostgres", "BatchObjects",
+      "BatchPostgres",
     ],
     "BatchTool": [
       "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "BatchSQLite",
@@ -36,22 +41,27 @@ import Testing
       "Threads", "Policy", "Files", "Checkpoint", "Report", "Life", "Loop", "Rows", "Export",
       "Driver",
     ],
-    "BatchJobs": ["JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Command"],
+    "BatchJobs": [
+      "JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Command",
+      "Plan", "Runs", "Operation",
+    ],
     "BatchSQLite": [
-      "SQLite", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch", "Undo",
+      "SQLite", "Values", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch",
+      "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
+      "Jobs",
     ],
     "BatchPostgres": [
       "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",
-      "Run", "Conditions",
+      "Run", "Conditions", "Jobs", "Record",
     ],
     "BatchObjects": [
       "Model", "Container", "Predicate", "Fetch", "History", "Context", "Bulk", "Transform",
       "Run",
     ],
     "BatchPipeline": [
-      "Checkpoint", "Report", "Plan", "Postgres", "Run", "Operation", "Undo",
-      "Verification", "Rehearsal", "Contexts", "Generation",
+      "Checkpoint", "Report", "Run", "Operation", "Undo", "Verification", "Rehearsal",
+      "Generation",
     ],
   ]
 

@@ -52,6 +52,9 @@ public final class PseudoTerminal {
     _ = write(master, &bytes, bytes.count)
   }
 
+  /// Presses Ctrl-C: the signal, since the terminal does not control the program's session.
+  public func interrupt() { kill(process.processIdentifier, SIGINT) }
+
   /// Waits until the terminal shows a text after what was waited for before; false if the program ends first,
   /// or shows nothing for two minutes.
   public func shows(_ text: String) -> Bool { shown(before: text) != nil }

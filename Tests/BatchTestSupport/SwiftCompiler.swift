@@ -9,6 +9,22 @@ public enum SwiftCompiler {
     _ source: String,
     in directory: TemporaryDirectory
   ) throws -> (status: Int32, messages: String) {
+    try run(["-typecheck"], source, in: directory)
+  }
+
+  /// Compiles a source, in Swift 6 mode, as far as data races are found.
+  public static func compile(
+    _ source: String,
+    in directory: TemporaryDirectory
+  ) throws -> (status: Int32, messages: String) {
+    try run(["-emit-sil", "-o", "/dev/null"], source, in: directory)
+  }
+
+  private static func run(
+    _ mode: [String],
+    _ source: String,
+    in directory: TemporaryDirectory
+  ) throws -> (status: Int32, messages: String) {
     let file = try directory.write(source, to: "source.swift")
     let products = URL(fileURLWithPath: BatchProgram.path).deletingLastPathComponent()
     let scratch = products.deletingLastPathComponent().deletingLastPathComponent()
@@ -19,7 +35,7 @@ public enum SwiftCompiler {
       scratch.appendingPathComponent("checkouts/swift-system/Sources/CSystem/include").path,
     ]
     let result = try BatchProgram(
-      ["swiftc", "-typecheck", "-swift-version", "6"] + includes.flatMap { ["-I", $0] }
+      ["swiftc", "-swift-version", "6"] + mode + includes.flatMap { ["-I", $0] }
         + plugins(products) + [file],
       of: "/usr/bin/env",
       in: directory

@@ -1,6 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
-import BatchPipeline
+import BatchObjects
 import Foundation
 import SystemPackage
 

@@ -8,7 +8,7 @@
 // `update` is in `twin.h`. Prints the number of objects, and the resident memory before and at its
 // peak.
 
-import BatchPipeline
+import BatchObjects
 import FoundationEssentials
 
 #if canImport(Glibc)

@@ -216,8 +216,6 @@ extension Store {
 }
 
 extension BatchError.Code {
-  /// An identifier belongs to a store that the container does not have.
-  public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
   /// More than one of the container's stores could be meant.
   public static let ambiguousStore = Self(rawValue: "ambiguousStore")
 }

@@ -11,7 +11,7 @@ extension AttributeCodec where Value == Date {
     AttributeCodec(
       typeName: "ISO 8601 date",
       placeholder: Date(timeIntervalSinceReferenceDate: 0),
-      decode: { $0.string.flatMap(date) },
+      decode: { $0.string.flatMap { Date(iso8601: $0) } },
       encode: { .text(text($0)) }
     )
   }
@@ -36,20 +36,6 @@ extension AttributeCodec where Value == Date {
       decode: { $0.double.map { Date(timeIntervalSinceReferenceDate: $0) } },
       encode: { .real($0.timeIntervalSinceReferenceDate) }
     )
-  }
-
-  private static func date(_ text: String) -> Date? {
-    date(text, Date.ISO8601FormatStyle())
-      ?? date(text, Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-  }
-
-  /// A whole text as a date: `parse(_:)` accepts a prefix.
-  private static func date(_ text: String, _ style: Date.ISO8601FormatStyle) -> Date? {
-    let all = text.startIndex..<text.endIndex
-    guard let (end, date) = try? style.consuming(text, startingAt: text.startIndex, in: all),
-      end == text.endIndex
-    else { return nil }
-    return date
   }
 
   /// The dates that formatting does not silently change.

@@ -1,14 +1,20 @@
+import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 import BatchSQLite
 import SystemPackage
 
 extension Checkpoint {
-  /// The checkpoint of the last run of some work.
-  package convenience init(of cause: some RunCause) throws(BatchError) {
-    guard FileSystem.status(of: cause.checkpointPath) != nil else { throw .noCheckpoint(of: cause) }
-    try self.init(reading: cause.checkpointPath)
-    try refuseForeignOwner(of: cause.files)
+  /// The error if the store does not know the run.
+  func missingLedger() -> BatchError {
+    BatchError(
+      .otherRun,
+      "the checkpoint has \(progress.done.count.grouped) identifiers done, but the database has no ledger"
+        + " of this run",
+      at: path.string,
+      remedy: "the database may have been restored from a backup; run with --fresh to select"
+        + " again"
+    )
   }
 
   /// The outcome of each identifier: from the ledger in the store if there is one, or from the file
@@ -44,20 +50,5 @@ extension Checkpoint {
       guard progress.state.isFinished else { throw error }
       return progress.done
     }
-  }
-}
-
-extension BatchError {
-  /// Whether this says that a job has no run yet.
-  package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }
-
-  /// The error for a job that never ran, or whose checkpoint is gone.
-  static func noCheckpoint(of cause: some RunCause, remedy: String = "run it first") -> BatchError {
-    BatchError(
-      .fileAccess,
-      "job \"\(cause.name)\" has no checkpoint",
-      at: cause.checkpointPath.string,
-      remedy: remedy
-    )
   }
 }

@@ -1,4 +1,4 @@
-import BatchObjects
+import BatchJobs
 import BatchPlatform
 import BatchSQLite
 
@@ -44,16 +44,16 @@ enum ColumnType: Equatable {
   /// Whether a stored value fits the type.
   func fits(_ value: SQLValue) -> Bool {
     switch self {
-    case .bool: Bool.codec.decode(value) != nil
-    case .int: Int.codec.decode(value) != nil
-    case .double: Double.codec.decode(value) != nil
-    case .string: String.codec.decode(value) != nil
-    case .data: Data.codec.decode(value) != nil
-    case .uuid: UUID.codec.decode(value) != nil
-    case .decimal: Decimal.codec.decode(value) != nil
-    case .dateTime: AttributeCodec<Date>.sqlDateTime.decode(value) != nil
-    case .date: AttributeCodec<Date>.sqlDate.decode(value) != nil
-    case .iso8601: AttributeCodec<Date>.iso8601.decode(value) != nil
+    case .bool: value == .integer(0) || value == .integer(1)
+    case .int: if case .integer = value { true } else { false }
+    case .double: value.double != nil
+    case .string: value.string != nil
+    case .data: if case .blob = value { true } else { false }
+    case .uuid: value.uuid != nil
+    case .decimal: value.decimal != nil
+    case .dateTime: value.string.flatMap { SQLDate($0) } != nil
+    case .date: value.string.flatMap { $0.utf8.count == 10 ? SQLDate($0) : nil } != nil
+    case .iso8601: value.string.flatMap { Date(iso8601: $0) } != nil
     case .unixSeconds, .referenceSeconds: isNumber(value)
     case .enumeration(let cases):
       if case .text(let text) = value { cases.contains(text) } else { false }

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchSQLite
 
 extension GeneratedClass {

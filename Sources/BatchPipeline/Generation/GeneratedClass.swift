@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchSQLite
 
 /// A generated class: its properties and comments.

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchSQLite
 
 /// The classes of some tables with their relationships.

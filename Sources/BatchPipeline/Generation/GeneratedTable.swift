@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchSQLite
 
 /// A table for which a class is generated.

@@ -1,3 +1,4 @@
+import BatchJobs
 public import BatchIdentifiers
 public import BatchSQLite
 public import SystemPackage
@@ -96,7 +97,7 @@ public struct ModelSource: Sendable {
       """
     ]
     let usesFoundation = classes.contains { $0.usesFoundation }
-    parts.append("import BatchPipeline" + (usesFoundation ? "\nimport Foundation" : ""))
+    parts.append("import BatchObjects" + (usesFoundation ? "\nimport Foundation" : ""))
     let names = classes.map { "    \($0.name).self\(classes.count == 1 ? "" : ",")" }
     parts.append(
       """

@@ -1,3 +1,5 @@
+import BatchJobs
+
 /// Swift names derived from a database's names.
 enum SwiftName {
   /// A type for a table or a column: `OrderDetail` for `order details`.

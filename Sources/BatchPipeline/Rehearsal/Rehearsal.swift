@@ -1,3 +1,4 @@
+import BatchJobs
 public import BatchRuns
 public import BatchIdentifiers
 public import BatchSQLite
@@ -5,7 +6,7 @@ public import SystemPackage
 
 /// A run of a job on a clone of its database, and what it changed there.
 ///
-///     let rehearsal = try await Rehearsal(of: job)
+///     let rehearsal = try await job.rehearse()
 ///     for table in rehearsal.tables { print(table.table, table.changed) }
 ///
 /// The database is only read, and the job's checkpoint is left alone. The run is always a new one, and only the
@@ -79,41 +80,42 @@ public struct Rehearsal: Sendable {
   public static let maximumSamples = 100
 }
 
-extension Rehearsal {
-  /// Rehearses a job.
+extension Job {
+  /// Runs the job on a clone of its database, and reports what it did.
   ///
   /// Cancelling the task ends it.
   ///
   /// - Parameters:
-  ///   - job: The job.
   ///   - options: Parameters, workers and chunk size; an ID of the work is ignored.
   ///   - handlers: Handlers that the `handler` of a transform may name.
   ///   - settings: The settings of a rehearsal.
   ///   - onEvent: Called with each event, on any thread.
+  /// - Returns: What the run did to the clone.
   /// - Throws: `BatchError` if nothing was run: of code `diskFull` if there is no room for a clone,
   ///   `alreadyRunning` if the job is running, or a run's errors; `interrupted` if it was
   ///   cancelled. Then the folder is removed unless it is to be kept.
   /// - Complexity: The run, and O(*n*) in the bytes and in the rows of the database.
-  public init(
-    of job: Job,
-    options: BatchRun.Options = .init(),
+  public func rehearse(
+    _ options: RunOptions = .init(),
     handlers: [String: TransformHandler] = [:],
-    settings: Settings = .init(),
-    onEvent: @escaping @Sendable (Event) -> Void = { _ in }
-  ) async throws(BatchError) {
+    settings: Rehearsal.Settings = .init(),
+    onEvent: @escaping @Sendable (Rehearsal.Event) -> Void = { _ in }
+  ) async throws(BatchError) -> Rehearsal {
     do throws(BatchError) {
-      self = try await Self.rehearse(job, options, handlers, settings, onEvent)
+      return try await Rehearsal.rehearse(self, options, handlers, settings, onEvent)
     } catch {
       guard error.code == .interrupted else { throw error.inWordsOfJobs }
       throw BatchError(
         .interrupted,
         "the rehearsal was stopped; the database is as it was",
-        at: job.database.path.string
+        at: database.path.string
       )
     }
   }
+}
 
-  private static func rehearse(
+extension Rehearsal {
+  fileprivate static func rehearse(
     _ job: Job,
     _ options: BatchRun.Options,
     _ handlers: [String: TransformHandler],

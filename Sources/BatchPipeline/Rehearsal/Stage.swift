@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
@@ -83,7 +84,7 @@ struct Stage {
       summary.outcomes.failed == 0
       ? []
       : try await FailureCount.all(
-        of: IdentifierSelection(ofJob: job, outcome: .failed).reasons()
+        of: job.identifiers(.failed).reasons()
       )
     seconds.run = lap()
 

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchIdentifiers
 import BatchSQLite
 

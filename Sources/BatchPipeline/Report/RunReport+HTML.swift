@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
@@ -11,7 +12,7 @@ extension RunReport {
     <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width">
-    <meta name="generator" content="\(Self.mark)">
+    <meta name="generator" content="\(Job.Report.mark)">
     <title>\(summary.job.escapedForHTML): \(summary.state.rawValue)</title>
     <style>
     :root { color-scheme: light dark }

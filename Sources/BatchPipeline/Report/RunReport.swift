@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
@@ -17,9 +18,6 @@ struct RunReport: Encodable {
 
   /// The maximum number of failed identifiers in a report.
   static let failureLimit = 1000
-
-  /// Distinguishes a report from another file, in either form.
-  static let mark = "batch-report"
 
   let description: String?
   let database: String
@@ -79,7 +77,7 @@ struct RunReport: Encodable {
 
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(Self.mark, forKey: .form)
+    try container.encode(Job.Report.mark, forKey: .form)
     try container.encode(description, forKey: .description)
     try container.encode(database, forKey: .database)
     try container.encode(entity, forKey: .entity)
@@ -97,7 +95,7 @@ struct RunReport: Encodable {
     to report: Job.Report,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
   ) throws(BatchError) {
-    try Self.check(report)
+    try report.check()
     let bytes: [UInt8]
     if report.format == .html {
       bytes = Array(html.utf8)
@@ -122,37 +120,5 @@ struct RunReport: Encodable {
       error.message = "the report: \(error.message)"
       throw error
     }
-  }
-
-  /// Checks that a report can be written and would replace nothing but another report.
-  static func check(_ report: Job.Report) throws(BatchError) {
-    let path = report.path
-    guard let status = FileSystem.status(of: path) else {
-      let folder = path.removingLastComponent()
-      guard folder.isEmpty || FileSystem.status(of: folder) != nil else {
-        throw BatchError(
-          .fileAccess,
-          "there is no folder for the report",
-          at: path.string,
-          remedy: "make it, or name another report.path"
-        )
-      }
-      return
-    }
-    guard status.type == .regular && status.size == 0 || Self.start(of: path).contains(mark) else {
-      throw BatchError(
-        .outputExists,
-        "the file exists and is not a run's report",
-        at: path.string,
-        remedy: "move it away, or name another report.path"
-      )
-    }
-  }
-
-  /// The first bytes of a file; none if it cannot be read.
-  private static func start(of path: FilePath) -> String {
-    guard let file = try? FileDescriptor.openRegularFile(path, .readOnly) else { return "" }
-    defer { try? file.close() }
-    return String(decoding: (try? file.read(atMost: 500)) ?? [], as: UTF8.self)
   }
 }

@@ -1,3 +1,4 @@
+import BatchJobs
 public import BatchRuns
 public import BatchIdentifiers
 

@@ -1,3 +1,4 @@
+import BatchJobs
 public import BatchRuns
 public import BatchIdentifiers
 import BatchPlatform
@@ -14,37 +15,7 @@ import SystemPackage
 /// record of a chunk commits with the chunk. An exported file is the same, byte for byte.
 public final class BatchRun: Sendable {
   /// Options that may differ from one run of a job to the next.
-  public struct Options: Sendable {
-    /// Values for the job's parameters: `["rate": 1.1, "country": "CZ"]`.
-    public var parameters: [String: ParameterValue] = [:]
-    /// The same as texts, each `name=value`, from a command line.
-    package var parameterTexts: [String]?
-    /// The number of background contexts; overrides the job's.
-    public var workers: Int?
-    /// The number of identifiers in a chunk; overrides the job's.
-    public var chunkSize: Int?
-    /// Whether to set an unfinished checkpoint aside instead of resuming it.
-    public var fresh = false
-    /// Whether to join an unfinished run only, and never begin one; on PostgreSQL.
-    public var joinOnly = false
-    /// The identifier of the work, of up to 200 bytes; nil for none.
-    ///
-    /// The work of an identifier is done at most once, whoever repeats the call however late: once it is
-    /// done, the call only returns its run's summary again. The identifier is kept in the checkpoint and in
-    /// the store, so losing either does not repeat work.
-    public var runID: String?
-    /// Programs to notify about a run by objects; a job has its own.
-    public var hooks = Job.Hooks()
-    /// Where to report how a run by objects ended; a job has its own.
-    public var report: Job.Report?
-    /// The command line that asks for the run, which its record keeps.
-    package var commandLine: [String]?
-    /// How often to report progress.
-    public var progressInterval = Duration.milliseconds(200)
-
-    /// The defaults.
-    public init() {}
-  }
+  public typealias Options = RunOptions
 
   let options: Options
   let work: any RunWork
@@ -67,7 +38,7 @@ public final class BatchRun: Sendable {
   }
 
   /// A run of some work.
-  init(_ work: any RunWork, options: Options) {
+  package init(_ work: any RunWork, options: Options) {
     self.options = options
     self.work = work
   }

@@ -1,18 +1,19 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
 /// A process's part of a run that is recorded in a file: all of it that is left.
-final class FilePart: RunPart {
+package final class FilePart: RunPart {
   let cause: any RunCause
   let plan: any RunPlan
   /// The identifiers that chunks refer to, by position.
-  let list: PackedIdentifiers
+  package let list: PackedIdentifiers
   /// The writer of the store; nil if nothing is written there.
-  let lane: WriterLane?
-  let session: RunSession
+  package let lane: WriterLane?
+  package let session: RunSession
   let stop: StopSwitch
-  let onEvent: @Sendable (RunEvent) -> Void
+  package let onEvent: @Sendable (RunEvent) -> Void
 
   init(
     _ cause: any RunCause,
@@ -33,47 +34,47 @@ final class FilePart: RunPart {
   }
 
   /// How to treat failing identifiers of the run.
-  var onFailure: FailurePolicy { session.failurePolicy(cause.policy.skip) }
+  package var onFailure: FailurePolicy { session.failurePolicy(cause.policy.skip) }
 
-  var positions: RunPositions { .all(session.remaining) }
-  var meanChunkSize: Int? { session.meanChunkSize }
-  var spareWorkers: Int { plan.spareWorkers }
-  var start: ContinuousClock.Instant { session.start }
-  var followsKill: Bool { session.followsKill }
-  var requests: any RunRequests { ControlFile(of: cause.files) }
-  var writer: (any ChunkWriter)? { lane }
-  var workersCommit: Bool { false }
-  var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? { nil }
-  var notifier: any RunNotifier { plan.hooks }
+  package var positions: RunPositions { .all(session.remaining) }
+  package var meanChunkSize: Int? { session.meanChunkSize }
+  package var spareWorkers: Int { plan.spareWorkers }
+  package var start: ContinuousClock.Instant { session.start }
+  package var followsKill: Bool { session.followsKill }
+  package var requests: any RunRequests { ControlFile(of: cause.files) }
+  package var writer: (any ChunkWriter)? { lane }
+  package var workersCommit: Bool { false }
+  package var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? { nil }
+  package var notifier: any RunNotifier { plan.hooks }
 
-  var chunkBytes: ChunkBytes {
+  package var chunkBytes: ChunkBytes {
     ChunkBytes(
       ofRows: session.remaining.reduce(0) { $0 + $1.count },
       in: cause.database.path
     )
   }
 
-  func summary() -> RunSummary { session.summary() }
+  package func summary() -> RunSummary { session.summary() }
 
-  func makeProcessor() async throws(BatchError) -> any ChunkProcessor {
+  package func makeProcessor() async throws(BatchError) -> any ChunkProcessor {
     let processor: any ChunkProcessor
     (processor, session.ledger) = try await plan.processor(for: self)
     return processor
   }
 
-  func attend() async {}
+  package func attend() async {}
 
-  func settle() async throws(BatchError) { try plan.stop() }
+  package func settle() async throws(BatchError) { try plan.stop() }
 
-  func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError) {
+  package func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError) {
     try await session.committed(chunk, commit, recordingEvery: cause.policy.checkpoint.interval)
   }
 
-  func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool { try session.hold(hold) }
+  package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool { try session.hold(hold) }
 
-  func release() throws(BatchError) { try session.release() }
+  package func release() throws(BatchError) { try session.release() }
 
-  func pass() throws(BatchError) -> Bool {
+  package func pass() throws(BatchError) -> Bool {
     let wait =
       plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
     return try session.pass(
@@ -82,11 +83,11 @@ final class FilePart: RunPart {
     )
   }
 
-  func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
+  package func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
 
-  func takeMessages() -> [String] { plan.takeMessages() }
+  package func takeMessages() -> [String] { plan.takeMessages() }
 
-  func record(
+  package func record(
     _ ending: RunStateMachine.Ending,
     _ failure: BatchError?,
     because reason: String?
@@ -99,9 +100,9 @@ final class FilePart: RunPart {
     )
   }
 
-  func fail(_ error: BatchError) { session.fail(error) }
+  package func fail(_ error: BatchError) { session.fail(error) }
 
-  func end() async -> FileEnd {
+  package func end() async -> FileEnd {
     let summary = session.summary()
     if summary.state.isFinished {
       for message in await plan.leftBehind() { onEvent(.message(message)) }
@@ -118,17 +119,17 @@ final class FilePart: RunPart {
 }
 
 /// The end of a run that is recorded in a file and, if it writes, in its store.
-struct FileEnd: RunEnd {
-  let summary: RunSummary
-  let notifier: (any RunNotifier)?
+package struct FileEnd: RunEnd {
+  package let summary: RunSummary
+  package let notifier: (any RunNotifier)?
   let cause: any RunCause
   /// The run's file; nil if only its store knows it.
   let checkpoint: Checkpoint?
   let lane: WriterLane?
 
-  var isToldHere: Bool { true }
+  package var isToldHere: Bool { true }
 
-  func report() throws(BatchError) {
+  package func report() throws(BatchError) {
     guard let report = cause.report, let checkpoint else { return }
     try RunReport(summary, of: cause, checkpoint).write(
       to: report,
@@ -136,9 +137,9 @@ struct FileEnd: RunEnd {
     )
   }
 
-  func verify() async throws(BatchError) { try await lane?.verifyStore() }
+  package func verify() async throws(BatchError) { try await lane?.verifyStore() }
 
-  func leave(isTold: Bool) async {
+  package func leave(isTold: Bool) async {
     if isTold {
       // The acknowledgement of the only record is the last write.
       guard let checkpoint else { return }
@@ -150,7 +151,7 @@ struct FileEnd: RunEnd {
     await lane?.close()
   }
 
-  func acknowledge() async throws(BatchError) {
+  package func acknowledge() async throws(BatchError) {
     if let checkpoint { return try checkpoint.acknowledge() }
     try await lane?.acknowledge(summary.run)
     await lane?.close()

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchSQLite

@@ -13,21 +13,20 @@ struct JobWork: RunWork {
 
   var cause: any RunCause { job }
 
+  func record(
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> any RunRecord {
+    if let record = try tableRecord(of: run, onEvent) { return record }
+    return try fileRecord(of: run, onEvent)
+  }
+
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
     async throws(BatchError)
     -> any RunPlan
   {
-    let parameters = try parameters(of: run)
-    #if PostgreSQL
-    if job.database.server != nil {
-      return try await PostgresExportPlan(
-        job,
-        parameters: parameters,
-        expecting: run.schema,
-        stoppedBy: stop
-      )
-    }
-    #endif
+    let parameters = try options.parameters(of: job, for: run)
+    if let plan = try await job.serverPlan(parameters, of: run, stoppedBy: stop) { return plan }
     let plan: JobPlan
     do throws(BatchError) {
       plan = try await JobPlan(
@@ -47,7 +46,7 @@ struct JobWork: RunWork {
   }
 
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
-    let parameters = try parameters(of: RunIdentity(checkpoint.metadata))
+    let parameters = try options.parameters(of: job, for: RunIdentity(checkpoint.metadata))
     try checkpoint.refuse(unless: job, parameters)
     return try RunHooks(job, parameters: parameters)
   }
@@ -58,17 +57,8 @@ struct JobWork: RunWork {
     {
       return nil
     }
-    guard let parameters = try? parameters(of: run) else { return nil }
-    #if PostgreSQL
-    if job.database.server != nil {
-      return try await PostgresExportPlan(
-        job,
-        parameters: parameters,
-        expecting: run.schema,
-        stoppedBy: nil
-      )
-    }
-    #endif
+    guard let parameters = try? options.parameters(of: job, for: run) else { return nil }
+    if let plan = try await job.serverPlan(parameters, of: run, stoppedBy: nil) { return plan }
     return try await JobPlan(
       job,
       parameters: parameters,
@@ -80,35 +70,17 @@ struct JobWork: RunWork {
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
     // A parameter that is not given is not compared.
-    let parameters = try? parameters(of: RunIdentity(checkpoint.metadata))
+    let parameters = try? options.parameters(of: job, for: RunIdentity(checkpoint.metadata))
     try checkpoint.refuse(unless: job, parameters)
-  }
-
-  /// A run's values for the job's parameters.
-  func parameters(of run: RunIdentity) throws(BatchError) -> ParameterValues {
-    if let texts = options.parameterTexts {
-      return try ParameterValues(
-        arguments: texts,
-        declarations: job.parameters,
-        runStartedAt: run.startedAt,
-        runID: run.run
-      )
-    }
-    return try ParameterValues(
-      options.parameters,
-      declarations: job.parameters,
-      runStartedAt: run.startedAt,
-      runID: run.run
-    )
   }
 }
 
 extension JobPlan: StoreRunPlan {
-  var cause: any RunCause { job }
+  package var cause: any RunCause { job }
   /// While the programs of a command compute, an extra worker prepares the next rows for them.
-  var spareWorkers: Int { children == nil ? 0 : 1 }
+  package var spareWorkers: Int { children == nil ? 0 : 1 }
 
-  func describeOutput(
+  package func describeOutput(
     in metadata: inout RunMetadata,
     after previous: Checkpoint?
   ) throws(BatchError) {
@@ -116,7 +88,7 @@ extension JobPlan: StoreRunPlan {
     try export.describe(in: &metadata, after: previous)
   }
 
-  func select(
+  package func select(
     _ identity: StoreIdentity,
     readers: Int,
     stoppedBy stop: StopSwitch
@@ -128,7 +100,7 @@ extension JobPlan: StoreRunPlan {
     return RunSelection(list: try await fetch(query, identity, readers: readers, stoppedBy: stop))
   }
 
-  func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
+  package func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
     guard let undo = job.undo, let change else { return nil }
     return StoredUndo(
       run: run.run,
@@ -143,28 +115,28 @@ extension JobPlan: StoreRunPlan {
     )
   }
 
-  func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
+  package func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = expected.recorded
     metadata.parameters = parameters.recorded
   }
 
-  func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
+  package func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
     try await store.refuse(undone: checkpoint)
     try checkpoint.refuse(unless: self, identifiersHash: identifierFile()?.contentHash)
   }
 
-  func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
+  package func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
     try startChildren(run: run, atMost: workers, hasRows: hasRows)
   }
 
-  func takeMessages() -> [String] { children?.takeMessages() ?? [] }
+  package func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 
-  func wait(of least: Duration) -> String? { children?.silence(of: least) }
+  package func wait(of least: Duration) -> String? { children?.silence(of: least) }
 
-  func stop() throws(BatchError) { try children?.close() }
+  package func stop() throws(BatchError) { try children?.close() }
 
-  func processor(
+  package func processor(
     for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     if !job.isRehearsal {
@@ -252,32 +224,5 @@ extension JobPlan: StoreRunPlan {
       preconditionFailure("rows are changed without a writer lane")
     }
     return lane
-  }
-}
-
-extension Job.Export {
-  /// Notes the file that a run will write, and refuses it if that cannot be.
-  func describe(
-    in metadata: inout RunMetadata,
-    after previous: Checkpoint?
-  ) throws(BatchError) {
-    try ExportFile.checkName(
-      file,
-      overwrite: overwrite,
-      made: previous?.progress.outputIdentity
-    )
-    let partial = ExportFile.partialPath(of: file, run: metadata.run)
-    try ExportFile.checkFolder(of: partial)
-    metadata.output = file.string
-    metadata.partialOutput = partial.string
-    // Only the job's own earlier output can have the name, or the job says to overwrite.
-    metadata.replacesOwnOutput = FileSystem.status(of: file) != nil
-  }
-}
-
-extension ParameterValues {
-  /// The values as a run's record has them.
-  var recorded: [String: String] {
-    entries.mapValues { entry in entry.isSecret ? "(secret)" : entry.value.words }
   }
 }

@@ -6,7 +6,7 @@ import BatchSQLite
 import SystemPackage
 
 /// The purpose of a run, new or resumed: a job, or the work of a closure.
-protocol RunWork: Sendable {
+package protocol RunWork: Sendable {
   /// Why there is a run.
   var cause: any RunCause { get }
 
@@ -40,7 +40,7 @@ protocol RunWork: Sendable {
 }
 
 extension RunWork {
-  func record(
+  package func record(
     of run: BatchRun,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) -> any RunRecord {
@@ -61,69 +61,26 @@ extension RunWork {
   }
 }
 
-/// The identity of a run.
-struct RunIdentity: Sendable {
-  /// Its UUID.
-  let run: String
-  /// When it first began, as an ISO 8601 timestamp in UTC.
-  let startedAt: String
-  /// The microseconds of that second.
-  let startedMicroseconds: Int
-  /// What it depends on of the schema, as it was when it began; nil for a run that begins now, and
-  /// for one that rows of several entities may concern.
-  let expected: ExpectedSchema?
-  /// The same as it was recorded, for any database.
-  let schema: [String]
-
-  /// A run that begins now.
-  init() {
-    run = UUID().uuidString
-    let now = Date.now.timeIntervalSince1970
-    startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
-    startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
-    (expected, schema) = (nil, [])
-  }
-
-  /// A run that begins at a time of another clock.
-  init(startedAt: String) {
-    run = UUID().uuidString.lowercased()
-    self.startedAt = startedAt
-    startedMicroseconds = 0
-    (expected, schema) = (nil, [])
-  }
-
-  /// A time after its start, as an ISO 8601 timestamp in UTC.
-  func time(after duration: Duration) -> String? {
-    let start = try? Date(startedAt, strategy: .iso8601)
-    return start?.addingTimeInterval(duration / .seconds(1)).formatted(.iso8601)
-  }
-
-  /// The run of a checkpoint.
-  init(_ metadata: RunMetadata) {
-    run = metadata.run
-    startedAt = metadata.startedAt
-    startedMicroseconds = metadata.startedMicroseconds
-    expected = ExpectedSchema(recorded: metadata.schema)
-    schema = metadata.schema
-  }
-}
-
 /// The selection of a run.
-struct RunSelection: Sendable {
-  let list: PackedIdentifiers
+package struct RunSelection: Sendable {
+  package let list: PackedIdentifiers
   /// Whether the identifiers were given, rather than fetched by the run.
   var isGiven = false
   /// A hash of the identifiers, if they are part of the work's identity.
   var hash: String?
 
+  package init(list: PackedIdentifiers, isGiven: Bool = false, hash: String? = nil) {
+    (self.list, self.isGiven, self.hash) = (list, isGiven, hash)
+  }
+
   /// Identifiers that somebody has put together: a row that they name twice is done once.
-  static func given(_ list: PackedIdentifiers) throws(BatchError) -> RunSelection {
+  package static func given(_ list: PackedIdentifiers) throws(BatchError) -> RunSelection {
     RunSelection(list: try list.distinct(), isGiven: true)
   }
 }
 
 /// Work resolved against its store: everything that ``BatchRun`` needs to know of it.
-protocol RunPlan: Sendable {
+package protocol RunPlan: Sendable {
   /// Why there is a run.
   var cause: any RunCause { get }
   /// The identity of the database that the rows are of.
@@ -190,18 +147,18 @@ protocol RunPlan: Sendable {
 }
 
 /// Work on a store of SQLite.
-protocol StoreRunPlan: RunPlan {
+package protocol StoreRunPlan: RunPlan {
   /// The store.
   var store: Store { get }
 }
 
 extension StoreRunPlan {
-  var identity: StoreIdentity { store.identity }
+  package var identity: StoreIdentity { store.identity }
 
-  func close() async { await store.close() }
+  package func close() async { await store.close() }
 
   /// Fetches the identifiers of a new run.
-  func fetch(
+  package func fetch(
     _ query: IdentifierQuery,
     _ identity: StoreIdentity,
     readers: Int,
@@ -216,12 +173,12 @@ extension StoreRunPlan {
 }
 
 extension RunPlan {
-  func wait(of least: Duration) -> String? { nil }
+  package func wait(of least: Duration) -> String? { nil }
 
-  func leftBehind() async -> [String] { [] }
+  package func leftBehind() async -> [String] { [] }
 
-  func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
+  package func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 
   /// Where done chunks are recorded.
-  var ledger: LedgerPlace { cause.writes && cause.keepsRecord ? .store : .file }
+  package var ledger: LedgerPlace { cause.writes && cause.keepsRecord ? .store : .file }
 }

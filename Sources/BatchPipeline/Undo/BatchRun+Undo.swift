@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 public import BatchIdentifiers
 public import SystemPackage

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
@@ -85,15 +86,5 @@ extension UndoPlan {
     }
     if others.isEmpty { return nil }
     return "not undone: what the run may have written in \(others), by triggers or foreign keys"
-  }
-}
-
-extension UndoShape {
-  /// The columns of an entity's own rows that a run writes without recording them: triggers do.
-  func columnsBeside(_ written: WrittenColumns, in entity: Entity) -> [String] {
-    if isDeletion { return [] }
-    let names = Set(entity.attributes.filter { !$0.isGenerated }.map(\.column))
-    return written.changed(of: names, in: entity.table, generated: [])
-      .filter { name in !columns.contains { SQLName.equal($0, name) } }.sorted()
   }
 }

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
@@ -24,33 +25,7 @@ public struct UndoReport: Sendable, Encodable {
   /// Whether every row that the run recorded is as the run left it.
   public var isAsLeft: Bool { outcomes.total == outcomes.succeeded }
 
-  /// Checks every row that a run recorded; writes nothing.
-  ///
-  /// - Parameters:
-  ///   - job: The job.
-  ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - identifiers: The rows to check; nil for all.
-  ///   - overwrites: Whether to also undo rows that somebody changed since.
-  ///   - limit: How many of the rows that would be left alone to report.
-  /// - Throws: The errors with which ``BatchRun/init(undoing:run:only:overwriting:options:)`` would be refused.
-  /// - Complexity: O(*n*) in the rows; a chunk of them is held at once.
-  public init(
-    undoing job: Job,
-    run: String? = nil,
-    only identifiers: IdentifierList? = nil,
-    overwriting overwrites: Bool = false,
-    showing limit: Int = 5
-  ) async throws(BatchError) {
-    try await self.init(
-      undoingWork: job,
-      run: run,
-      only: identifiers,
-      overwriting: overwrites,
-      showing: limit
-    )
-  }
-
-  /// The same for any work.
+  /// Checks every row that a run of some work recorded; writes nothing.
   package init(
     undoingWork cause: some RunCause,
     run: String? = nil,
@@ -134,4 +109,31 @@ public struct UndoReport: Sendable, Encodable {
   }
 
   private static let chunk = 1_000
+}
+
+extension Job {
+  /// Checks every row that a run recorded: what its undo would do; writes nothing.
+  ///
+  /// - Parameters:
+  ///   - run: The UUID of the run; nil for the last one that can be undone.
+  ///   - identifiers: The rows to check; nil for all.
+  ///   - overwrites: Whether to also undo rows that somebody changed since.
+  ///   - limit: How many of the rows that would be left alone to report.
+  /// - Returns: What the undo would restore and leave alone.
+  /// - Throws: The errors with which ``BatchRun/init(undoing:run:only:overwriting:options:)`` would be refused.
+  /// - Complexity: O(*n*) in the rows; a chunk of them is held at once.
+  public func planUndo(
+    ofRun run: String? = nil,
+    only identifiers: IdentifierList? = nil,
+    overwriting overwrites: Bool = false,
+    showing limit: Int = 5
+  ) async throws(BatchError) -> UndoReport {
+    try await UndoReport(
+      undoingWork: self,
+      run: run,
+      only: identifiers,
+      overwriting: overwrites,
+      showing: limit
+    )
+  }
 }

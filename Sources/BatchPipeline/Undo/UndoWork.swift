@@ -4,35 +4,6 @@ package import BatchJobs
 import BatchSQLite
 import SystemPackage
 
-extension RunCause {
-  /// The work whose runs undo those of this one.
-  package var undoing: ProgramWork {
-    let path = checkpointPath
-    // No job file can have such a name.
-    var work = ProgramWork(
-      .undo,
-      name: StoredUndo.jobName(undoing: name),
-      entity: entity,
-      database: database,
-      policy: policy
-    )
-    if actionName == "update", policy.chunk == RunPolicy.Chunk() {
-      // Rows are restored as computed values, whose chunks have more overhead than those of an
-      // expression: at this size an undo takes as long as the update.
-      work.policy.chunk.size *= 4
-    }
-    // Rows that somebody has changed since do not count as failures that the job allows.
-    work.policy.skip = RunPolicy.Skip(limit: RunPolicy.skipLimit)
-    // No other job's checkpoint has such a name unless it asks for it.
-    work.policy.checkpoint.path = path.removingLastComponent().appending(
-      "\(path.stem ?? name).undo"
-    )
-    work.baseDirectory = baseDirectory
-    work.origin = origin
-    return work
-  }
-}
-
 /// The work of a run that undoes another one.
 struct UndoWork: RunWork {
   /// The work of undoing.

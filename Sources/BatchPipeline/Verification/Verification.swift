@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 public import BatchIdentifiers
 public import BatchSQLite
@@ -6,7 +7,7 @@ public import SystemPackage
 /// Whether a job's last run changed what the job declares and nothing else, compared with a copy of the database
 /// from before it.
 ///
-///     let verification = try await Verification(of: job, against: "shop-before.db")
+///     let verification = try await job.verify(against: "shop-before.db")
 ///     for difference in verification.differences { print(difference.table, difference.key) }
 ///
 /// Every row of every table is matched by key and compared by storage class and bytes. In the rows
@@ -60,43 +61,6 @@ public struct Verification: Sendable, Encodable {
   public var differenceCount: Int { changed + added + removed + schema }
   /// Whether only what the job explains differs.
   public var isAsDeclared: Bool { differenceCount == 0 }
-
-  /// Compares the database of a job with a copy of it.
-  ///
-  /// Both are only read, in transactions that last as long as the comparison: with a write-ahead log, others
-  /// may write meanwhile, and the log grows.
-  ///
-  /// - Parameters:
-  ///   - job: The job.
-  ///   - file: A backup or a clone of its database, from before the run.
-  ///   - name: The UUID of one of the job's last runs, or the first characters of it; nil for the last.
-  ///   - columns: Columns of the job's table that may also differ in the rows that the run did, each as
-  ///     `table.column`: one that a trigger maintains, for example.
-  ///   - limit: How many differences to keep, up to ``maximumLimit``; all are counted.
-  ///   - progress: Called with the number of rows compared so far, on any thread.
-  /// - Throws: `BatchError` of code `otherStore` if the file is not a copy of the database, `alreadyRunning`
-  ///   if the run is alive, `otherRun` if the job is no longer that of its checkpoint, or the error of a
-  ///   file that cannot be read.
-  /// - Complexity: O(*n*) in the rows of both. Holds the packed list of identifiers, 8 bytes each unless
-  ///   they are integers, and the kept differences.
-  public init(
-    of job: Job,
-    against file: FilePath,
-    run name: String? = nil,
-    allowing columns: [String] = [],
-    limit: Int = 20,
-    progress: @escaping @Sendable (Int) -> Void = { _ in }
-  ) async throws(BatchError) {
-    try await self.init(
-      of: job,
-      against: file,
-      run: name,
-      allowing: columns,
-      limit: limit,
-      partCount: StoreComparison.partCount,
-      progress: progress
-    )
-  }
 
   /// Compares the database of a job with a copy of it, a number of rows at a time.
   package init(
@@ -226,5 +190,43 @@ extension Store {
         remedy: remedy
       )
     }
+  }
+}
+
+extension Job {
+  /// Compares the job's database with a copy of it: whether only what one of its runs declares has changed.
+  ///
+  /// Both are only read, in transactions that last as long as the comparison: with a write-ahead log, others
+  /// may write meanwhile, and the log grows.
+  ///
+  /// - Parameters:
+  ///   - file: A backup or a clone of the database, from before the run.
+  ///   - name: The UUID of one of the job's last runs, or the first characters of it; nil for the last.
+  ///   - columns: Columns of the job's table that may also differ in the rows that the run did, each as
+  ///     `table.column`: one that a trigger maintains, for example.
+  ///   - limit: How many differences to keep, up to ``Verification/maximumLimit``; all are counted.
+  ///   - progress: Called with the number of rows compared so far, on any thread.
+  /// - Returns: What differs.
+  /// - Throws: `BatchError` of code `otherStore` if the file is not a copy of the database, `alreadyRunning`
+  ///   if the run is alive, `otherRun` if the job is no longer that of its checkpoint, or the error of a
+  ///   file that cannot be read.
+  /// - Complexity: O(*n*) in the rows of both. Holds the packed list of identifiers, 8 bytes each unless
+  ///   they are integers, and the kept differences.
+  public func verify(
+    against file: FilePath,
+    run name: String? = nil,
+    allowing columns: [String] = [],
+    limit: Int = 20,
+    progress: @escaping @Sendable (Int) -> Void = { _ in }
+  ) async throws(BatchError) -> Verification {
+    try await Verification(
+      of: self,
+      against: file,
+      run: name,
+      allowing: columns,
+      limit: limit,
+      partCount: StoreComparison.partCount,
+      progress: progress
+    )
   }
 }

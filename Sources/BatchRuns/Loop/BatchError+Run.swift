@@ -13,6 +13,8 @@ extension BatchError.Code {
   public static let storeChanged = Self(rawValue: "storeChanged")
   /// A time limit or a person on a server ended the statement.
   public static let statementCancelled = Self(rawValue: "statementCancelled")
+  /// An identifier belongs to another store, or to one that a container does not have.
+  public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as required.

@@ -174,9 +174,6 @@ package struct StoredUndo: Sendable {
     )
   }
 
-  /// The name of the job that undoes another job's runs.
-  package static func jobName(undoing job: String) -> String { "\(job)/undo" }
-
   private static func json(_ names: [String]) -> String {
     var json: [UInt8] = []
     for name in names {

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 
@@ -17,7 +18,7 @@ extension StoredUndo {
   ) throws(BatchError) -> Int {
     guard try connection.value(tables) == .integer(1) else { return 0 }
     // Records that an undo is using stay.
-    for undo in try StoredRun.all(ofJob: jobName(undoing: job), in: connection) {
+    for undo in try StoredRun.all(ofJob: ProgramWork.jobName(undoing: job), in: connection) {
       if case .unfinished = undo.standing { return 0 }
     }
     try connection.execute(

@@ -5,7 +5,7 @@
 //   configurations: [ModelConfiguration(path: "northwind.db")]
 // )
 
-import BatchPipeline
+import BatchObjects
 import Foundation
 
 /// The classes of this file.

@@ -5,7 +5,7 @@
 //   configurations: [ModelConfiguration(path: "places.db")]
 // )
 
-import BatchPipeline
+import BatchObjects
 
 /// The classes of this file.
 enum PlacesModels {

@@ -18,18 +18,18 @@ import Testing
   // MARK: What the compiler refuses
 
   @Test func `C16 identifiers cross tasks; objects and contexts do not compile across`() throws {
-    let (status, messages) = try Compiler.compile(
-      """
-      func name(_ identifier: PersistentIdentifier, _ background: BackgroundContext) async throws -> String {
-        try await background.perform { context in
-          let object: ManagedObject = try context.existingModel(for: identifier)
-          return "\\(object["name"])"
+    let (status, messages) = try SwiftCompiler.compile(
+      objectImports + """
+        func name(_ identifier: PersistentIdentifier, _ background: BackgroundContext) async throws -> String {
+          try await background.perform { context in
+            let object: ManagedObject = try context.existingModel(for: identifier)
+            return "\\(object["name"])"
+          }
         }
-      }
-      func send(_ identifiers: [PersistentIdentifier]) async -> Int {
-        await Task.detached { identifiers.count }.value
-      }
-      """,
+        func send(_ identifiers: [PersistentIdentifier]) async -> Int {
+          await Task.detached { identifiers.count }.value
+        }
+        """,
       in: directory
     )
     #expect(status == 0 && !messages.contains("warning:"), "\(messages)")
@@ -52,7 +52,7 @@ import Testing
       """,
       "struct Message: Sendable { let object: ManagedObject }",
     ] {
-      let (status, messages) = try Compiler.compile(source, in: directory)
+      let (status, messages) = try SwiftCompiler.compile(objectImports + source, in: directory)
       #expect(status != 0, "\(source)")
       #expect(
         messages.contains("Sendable") || messages.contains("data races"),

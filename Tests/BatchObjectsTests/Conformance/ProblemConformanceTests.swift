@@ -186,7 +186,10 @@ private final class Forgetful: ManagedObject, PersistentModel {
       ("State", ", as: .raw(placeholder: .open)"),
       ("Address?", ", as: .json(placeholder: Address(city: \"\"))"), ("UUID", ""), ("Int?", ""),
     ] {
-      let (status, messages) = try Compiler.compile(source(type, codec), in: directory)
+      let (status, messages) = try SwiftCompiler.compile(
+        objectImports + source(type, codec),
+        in: directory
+      )
       #expect(status == 0, "\(type): \(messages)")
     }
     for (type, hint) in [
@@ -194,7 +197,10 @@ private final class Forgetful: ManagedObject, PersistentModel {
       ("Date?", "add as: .iso8601, .unixSeconds or .referenceSeconds"),
       ("State", "add as: .raw(placeholder:)"), ("Address?", ".json(placeholder:)"),
     ] {
-      let (status, messages) = try Compiler.compile(source(type), in: directory)
+      let (status, messages) = try SwiftCompiler.compile(
+        objectImports + source(type),
+        in: directory
+      )
       #expect(status != 0 && messages.contains(hint), "\(type): \(messages)")
     }
   }

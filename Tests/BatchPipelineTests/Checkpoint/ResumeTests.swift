@@ -129,9 +129,9 @@ import Testing
     // As if the process had been killed before it wrote the second record.
     try Data(early).write(to: URL(fileURLWithPath: directory.file("job.batch")))
     let job = Job.test(in: directory)
-    #expect(try await RunStatus(of: job).summary.done == second.done)
-    let remaining = try await IdentifierSelection(ofJob: job, outcome: .remaining)
-    let done = try await IdentifierSelection(ofJob: job, outcome: .done)
+    #expect(try await job.status().summary.done == second.done)
+    let remaining = try await job.identifiers(.remaining)
+    let done = try await job.identifiers(.done)
     #expect(remaining.count == 300 - second.done && done.count == second.done)
     let summary = try await BatchRun(job).run()
     #expect(summary.state == .completed && summary.resumedAt == second.done)

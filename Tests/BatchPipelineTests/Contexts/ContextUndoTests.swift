@@ -1,3 +1,4 @@
+import BatchObjects
 import BatchPipeline
 import BatchSQLite
 import BatchTestSupport

@@ -17,7 +17,7 @@ import Testing
     var settings = Rehearsal.Settings()
     settings.keepsFolder = true
     settings.samples = 2
-    let rehearsal = try await Rehearsal(of: store.job, settings: settings)
+    let rehearsal = try await store.job.rehearse(settings: settings)
     #expect(try Data(contentsOf: URL(fileURLWithPath: store.path)) == before, "seed \(seed)")
     let was = try NaiveStore(store.path)
     let now = try NaiveStore("\(rehearsal.folder)/a.db")

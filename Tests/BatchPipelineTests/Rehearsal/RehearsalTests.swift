@@ -41,7 +41,7 @@ import Testing
       }
     }
     let action = Job.Transform(columns: ["id"], writes: ["n"], program: .handler("h"))
-    let rehearsal = try await Rehearsal(of: job(.transform(action)), handlers: ["h": handler])
+    let rehearsal = try await job(.transform(action)).rehearse(handlers: ["h": handler])
     #expect(wasTold.withLock { $0 })
     let table = try #require(rehearsal.tables.first)
     #expect(table.columns.map(\.name) == ["n", "label"])
@@ -65,7 +65,7 @@ import Testing
     var job = job(.transform(action))
     job.chunk = .init(size: 1)
     let names = try directory.names()
-    let task = Task { [job] in try await Rehearsal(of: job, handlers: ["h": handler]) }
+    let task = Task { [job] in try await job.rehearse(handlers: ["h": handler]) }
     for await _ in hasBegun.stream { break }
     task.cancel()
     let error = await #expect(throws: BatchError.self) { try await task.value }

@@ -29,11 +29,11 @@ import Testing
 
   @Test func `a job that never ran has no status and no identifiers`() async throws {
     let job = Job.test(in: directory)
-    let status = await #expect(throws: BatchError.self) { try await RunStatus(of: job) }
+    let status = await #expect(throws: BatchError.self) { try await job.status() }
     #expect(status?.code == .fileAccess)
     #expect(status?.remedy == "run it first")
     await #expect(throws: BatchError.self) {
-      try await IdentifierSelection(ofJob: job, outcome: .all)
+      try await job.identifiers(.all)
     }
     #expect(try directory.names() == ["test.db"])
   }
@@ -41,18 +41,18 @@ import Testing
   @Test func `done and remaining are all, each once`() async throws {
     let job = Job.test(in: directory)
     let summary = try await stopped(job)
-    let done = try integers(await IdentifierSelection(ofJob: job, outcome: .done))
-    let remaining = try integers(await IdentifierSelection(ofJob: job, outcome: .remaining))
+    let done = try integers(await job.identifiers(.done))
+    let remaining = try integers(await job.identifiers(.remaining))
     #expect(done.count == summary.done)
     #expect((done + remaining).sorted() == Array(1...200))
-    #expect(try integers(await IdentifierSelection(ofJob: job, outcome: .failed)) == [])
+    #expect(try integers(await job.identifiers(.failed)) == [])
     let changed = try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n = 1 ORDER BY id")
     #expect(done.sorted().map { "\($0)" } == changed)
 
     let file = FilePath(directory.file("rest.ids"))
     try IdentifierFile.create(
       at: file,
-      list: await IdentifierSelection(ofJob: job, outcome: .remaining).list
+      list: await job.identifiers(.remaining).list
     )
     #expect(try integers(IdentifierSelection(ofFile: file, outcome: .all)) == remaining)
     #expect(throws: BatchError.self) { try IdentifierSelection(ofFile: file, outcome: .done) }

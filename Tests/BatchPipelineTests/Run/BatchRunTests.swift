@@ -69,7 +69,7 @@ import Testing
     #expect(stopped.state == .stopped)
     #expect(stopped.done >= 60 && stopped.done < 500)
     #expect(try histogram() == ["0:\(500 - stopped.done)", "1:\(stopped.done)"])
-    let status = try await RunStatus(of: job)
+    let status = try await job.status()
     #expect(status.summary.state == .stopped && status.summary.done == stopped.done)
     #expect(status.process == nil)
 
@@ -151,9 +151,9 @@ import Testing
     // Nor do they stand still for others, though nothing is written.
     let file = URL(filePath: job.checkpointPath.string)
     let size = try Data(contentsOf: file).count
-    var status = [try await RunStatus(of: job).summary]
+    var status = [try await job.status().summary]
     for await summary in events where summary.elapsedSeconds > told[1].elapsedSeconds { break }
-    status.append(try await RunStatus(of: job).summary)
+    status.append(try await job.status().summary)
     #expect(status[1].elapsedSeconds > status[0].elapsedSeconds)
     #expect(status[1].throttle == told[1].throttle)
     #expect(status[1].throttledSeconds > status[0].throttledSeconds)
@@ -161,8 +161,8 @@ import Testing
     run.stop()
     #expect(try await ended.value.state == .stopped)
     // They do for a run that nobody works on.
-    let standing = try await RunStatus(of: job).summary
-    #expect(try await RunStatus(of: job).summary.elapsedSeconds == standing.elapsedSeconds)
+    let standing = try await job.status().summary
+    #expect(try await job.status().summary.elapsedSeconds == standing.elapsedSeconds)
   }
 
   @Test func `the time of a run includes its selection, its speed does not`() async throws {
@@ -185,7 +185,7 @@ import Testing
     #expect(try #require(summary.processSeconds) > said)
     let rate = try #require(summary.identifiersPerSecond)
     #expect(rate > Double(summary.done) / (summary.elapsedSeconds - said / 2))
-    let status = try await RunStatus(of: job).summary
+    let status = try await job.status().summary
     #expect(status.elapsedSeconds >= said)
     #expect(try #require(status.identifiersPerSecond) > Double(status.done) / status.elapsedSeconds)
   }
@@ -206,7 +206,7 @@ import Testing
       }
     }
     for await summary in events where summary.elapsedSeconds > 3 { break }
-    #expect(try await RunStatus(of: job).summary.done > 0)
+    #expect(try await job.status().summary.done > 0)
     run.stop()
     #expect(try await ended.value.state == .stopped)
   }
@@ -226,7 +226,7 @@ import Testing
     #expect(failed.failure?.place?.contains("positions 320 to 339") == true)
     #expect(failed.error?.contains("not this one") == true)
     #expect(failed.done < 500)
-    let status = try await RunStatus(of: job).summary
+    let status = try await job.status().summary
     #expect(status.state == .failed && status.error == failed.error)
     // A chunk that was at the writer when the other failed is committed, and counted.
     let changed = try TestDatabase.value(path, "SELECT count(*) FROM numbers WHERE n = 1")
@@ -290,12 +290,12 @@ import Testing
     let (progress, teller) = AsyncStream.makeStream(of: Void.self)
     async let summary = run.run { event in if case .progress = event { teller.yield() } }
     for await _ in progress { break }
-    if try await RunStatus(of: job).process != nil {
+    if try await job.status().process != nil {
       do throws(BatchError) { _ = try await BatchRun(job).run() } catch { errors.append(error) }
     }
     _ = try await summary
     for error in errors.all { #expect(error.code == .alreadyRunning) }
-    #expect(try await RunStatus(of: job).process == nil)
+    #expect(try await job.status().process == nil)
     #expect(try !directory.names().contains { $0.hasSuffix(".lock") })
   }
 

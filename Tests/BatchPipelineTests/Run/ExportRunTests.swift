@@ -96,10 +96,7 @@ import Testing
     let lines = String(decoding: try directory.read("out.ndjson"), as: UTF8.self)
     let expected = (1...300).filter { !poison.contains($0) }.map { "{\"id\":\($0),\"n\":1}\n" }
     #expect(lines == expected.joined())
-    let failed = try await IdentifierSelection(
-      ofJob: poisonedJob("out.ndjson", limit: 7),
-      outcome: .failed
-    ).load()
+    let failed = try await poisonedJob("out.ndjson", limit: 7).identifiers(.failed).load()
     let keys = try (0..<failed.count).map { try failed.key(at: $0).description }
     #expect(keys == poison.map(String.init))
   }

@@ -1,0 +1,110 @@
+public import BatchRuns
+public import BatchIdentifiers
+public import SystemPackage
+
+/// The state of a job's last run, in whatever processes.
+public struct RunStatus: Sendable {
+  /// A process that takes part in a run on PostgreSQL, or did.
+  public struct Host: Sendable, Encodable {
+    /// The name of its machine.
+    public let name: String
+    /// Its number there.
+    public let process: Int32
+    /// The number of spans that it has.
+    public let spans: Int
+    /// Its speed; nil if it is unknown.
+    public let identifiersPerSecond: Double?
+    /// Why it is held, in words.
+    public let hold: String?
+    /// The time since its last heartbeat or its end, by the server's clock.
+    public let lastSeenSecondsAgo: Double
+    /// Whether its last heartbeat is within a lease; otherwise its spans are free.
+    public let isAlive: Bool
+    /// How it ended its part, `stopped` or `failed`; nil if it takes part, or went silent.
+    public let end: String?
+    /// Why it ended so, on one line.
+    public let reason: String?
+
+    package init(
+      name: String,
+      process: Int32,
+      spans: Int,
+      identifiersPerSecond: Double?,
+      hold: String?,
+      lastSeenSecondsAgo: Double,
+      isAlive: Bool,
+      end: String?,
+      reason: String?
+    ) {
+      (self.name, self.process, self.spans) = (name, process, spans)
+      (self.identifiersPerSecond, self.hold) = (identifiersPerSecond, hold)
+      (self.lastSeenSecondsAgo, self.isAlive) = (lastSeenSecondsAgo, isAlive)
+      (self.end, self.reason) = (end, reason)
+    }
+  }
+
+  /// The parts of a run that its hosts share.
+  package struct Sharing: Sendable {
+    let hosts: [Host]
+    let spans: Int
+    let spansDone: Int
+    /// Whether the run has just begun, so its first process may not have joined yet.
+    let isBeginning: Bool
+
+    package init(hosts: [Host], spans: Int, spansDone: Int, isBeginning: Bool) {
+      (self.hosts, self.spans, self.spansDone) = (hosts, spans, spansDone)
+      self.isBeginning = isBeginning
+    }
+  }
+
+  /// The counts; for a live run, as of now.
+  public let summary: RunSummary
+  /// The process that is running it, or nil; one of ``hosts`` on PostgreSQL.
+  public let process: Int32?
+  /// The parts of a run that hosts share; nil for one of a single process.
+  package var sharing: Sharing?
+  /// The completed run that has undone it, if any.
+  package var undo: CompletedUndo?
+  /// What `batch run` would do next.
+  public let next: NextStep
+  /// What other programs that have the database open risk beside the run; empty once it is done.
+  package var warnings: [String] = []
+
+  package init(_ summary: RunSummary, in process: Int32?, next: NextStep) {
+    self.summary = summary
+    self.process = process
+    self.next = next
+  }
+
+  /// The processes that take part in a run on PostgreSQL, or did; empty for one of a single process.
+  public var hosts: [Host] { sharing?.hosts ?? [] }
+
+  /// The number of spans that hosts share, and of those that are done; nil for a run of a single process.
+  package var spans: (count: Int, done: Int)? { sharing.map { ($0.spans, $0.spansDone) } }
+
+  /// Whether a process is working on the run, or has just begun it.
+  package var isLive: Bool {
+    process != nil || sharing.map { summary.state.isGoingOn || $0.isBeginning } ?? false
+  }
+}
+
+extension RunStatus: Encodable {
+  private enum CodingKeys: CodingKey {
+    case hosts, spans, spansDone, next, nextWords, undoneBy, warnings
+  }
+
+  /// Encodes the summary, and the rest beside its fields.
+  public func encode(to encoder: any Encoder) throws {
+    try summary.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    if let sharing {
+      try container.encode(sharing.hosts, forKey: .hosts)
+      try container.encode(sharing.spans, forKey: .spans)
+      try container.encode(sharing.spansDone, forKey: .spansDone)
+    }
+    try container.encode(undo?.run, forKey: .undoneBy)
+    try container.encode(next.name, forKey: .next)
+    try container.encode(next.words, forKey: .nextWords)
+    try container.encode(warnings, forKey: .warnings)
+  }
+}

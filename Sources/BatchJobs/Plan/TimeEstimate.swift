@@ -1,0 +1,96 @@
+import BatchRuns
+
+/// How long a run may take, in seconds.
+package struct TimeEstimate {
+  package var seconds: Double
+  package var least: Double
+  package var most: Double
+
+  /// How many chunks are tried.
+  private static let triedChunks = 6
+  /// How many identifiers are tried at once.
+  package static let triedAtOnce = 1_000
+  /// How long others may wait for a chunk that is tried.
+  package static let longestTrial = Duration.milliseconds(200)
+
+  /// The positions of some chunks to try of a list; the first one warms up the others, if there are any.
+  package static func triedPositions(of count: Int, _ size: Int) -> [Range<Int>] {
+    // Chunks that overlap would find their pages in memory.
+    guard count >= size * triedChunks else { return [0..<min(size, count)] }
+    return (0..<triedChunks).map { number in
+      let start = (count - size) * number / (triedChunks - 1)
+      return start..<(start + size)
+    }
+  }
+
+  /// An estimate with its bounds.
+  package init(seconds: Double, least: Double, most: Double) {
+    (self.seconds, self.least, self.most) = (seconds, least, most)
+  }
+
+  /// An estimate that may be wrong by a factor; others rather slow a run down.
+  package init(_ seconds: Double, withinFactor factor: Double) {
+    self.seconds = seconds
+    least = seconds / factor
+    most = seconds * factor * 1.3
+  }
+
+  /// The same with more of everything, of which the time was measured.
+  package func adding(_ more: Double) -> TimeEstimate {
+    var sum = self
+    sum.seconds += more
+    sum.least += more / 2
+    sum.most += more * 2
+    return sum
+  }
+
+  /// Each time as it is under a throttle.
+  fileprivate func mapped(_ change: (Double) -> Double) -> TimeEstimate {
+    var result = self
+    (result.seconds, result.least, result.most) = (change(seconds), change(least), change(most))
+    return result
+  }
+}
+
+extension Job {
+  /// How long the run takes under the throttle, and which of its settings determine that.
+  package func paced(
+    _ estimate: TimeEstimate?,
+    matches: Int
+  ) -> (estimate: TimeEstimate?, pace: String?) {
+    var time: (estimate: TimeEstimate?, pace: String?) = (estimate, nil)
+    if let ratio = policy.throttle.sleepRatio, ratio > 0, let estimate {
+      time = (estimate.mapped { $0 * (1 + ratio) }, "throttle.sleepRatio")
+    }
+    if let rate = policy.throttle.identifiersPerSecond, matches > 0 {
+      let least = Double(matches) / rate
+      if least > time.estimate?.seconds ?? 0 {
+        let most = max(least, time.estimate?.most ?? 0)
+        time.estimate = TimeEstimate(seconds: least, least: least, most: most)
+        time.pace = "throttle.identifiersPerSecond"
+      }
+    }
+    if let window = policy.throttle.window, let seconds = time.estimate?.seconds {
+      let days = (seconds / Double(window.minutes * 60)).rounded(.up)
+      if days > 1 {
+        time.pace = [time.pace, "throttle.window, on \(Int(days)) days"].compactMap(\.self)
+          .joined(separator: " and ")
+      }
+    }
+    return time
+  }
+
+  /// The size of the first chunk, and whether the next ones adapt to a target.
+  package func chunkSizing(_ given: Int?) -> (size: Int, adapts: Bool) {
+    let sizing = ChunkSizing(policy, ofSize: given, preparedWithin: action.patience)
+    return (sizing.size, given == nil && policy.chunk.target != nil)
+  }
+}
+
+extension PlanReport {
+  /// Notes how long the run takes, and what determines that.
+  package mutating func tell(_ time: (estimate: TimeEstimate?, pace: String?)) {
+    (estimatedSeconds, pace) = (time.estimate?.seconds, time.pace)
+    (leastSeconds, mostSeconds) = (time.estimate?.least, time.estimate?.most)
+  }
+}

@@ -1,0 +1,93 @@
+import SystemPackage
+package import BatchRuns
+public import BatchIdentifiers
+
+extension Checkpoint {
+  /// The checkpoint of the last run of some work.
+  package convenience init(of cause: some RunCause) throws(BatchError) {
+    guard FileSystem.status(of: cause.checkpointPath) != nil else { throw .noCheckpoint(of: cause) }
+    try self.init(reading: cause.checkpointPath)
+    try refuseForeignOwner(of: cause.files)
+  }
+
+  /// The readable checkpoints of a job's runs, each run once: the last one, those set aside, and
+  /// earlier ones.
+  package static func recorded(
+    of cause: some RunCause,
+    _ entries: [RunHistory.Entry]
+  ) throws(BatchError) -> [Checkpoint] {
+    var checkpoints: [Checkpoint] = []
+    if FileSystem.status(of: cause.checkpointPath) != nil {
+      checkpoints.append(try Checkpoint(of: cause))
+    }
+    let others = filesSetAside(of: cause.checkpointPath) + entries.map(\.path)
+    for path in others {
+      // Another user's file may claim anything.
+      guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == cause.name,
+        cause.files.trusts(owner: checkpoint.owner),
+        !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
+      else { continue }
+      checkpoints.append(checkpoint)
+    }
+    return checkpoints
+  }
+
+  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for
+  /// the last.
+  package static func ofRun(_ run: String?, of cause: some RunCause) throws(BatchError)
+    -> Checkpoint
+  {
+    guard let run else { return try Checkpoint(of: cause) }
+    let wanted = run.uppercased()
+    let known = try recorded(of: cause, RunHistory(of: cause.files).entries)
+    let found = known.filter { !wanted.isEmpty && $0.metadata.run.hasPrefix(wanted) }
+    guard let checkpoint = found.first, found.count == 1 else {
+      throw .unknownRun(run, count: found.count, at: cause.checkpointPath.string)
+    }
+    return checkpoint
+  }
+}
+
+extension BatchError {
+  /// Whether this says that a job has no run yet.
+  package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }
+
+  /// The error for a job that never ran, or whose checkpoint is gone.
+  package static func noCheckpoint(of cause: some RunCause, remedy: String = "run it first")
+    -> BatchError
+  {
+    BatchError(
+      .fileAccess,
+      "job \"\(cause.name)\" has no checkpoint",
+      at: cause.checkpointPath.string,
+      remedy: remedy
+    )
+  }
+
+  /// The error about the name of a run that no record has, or several have.
+  package static func unknownRun(_ name: String, count: Int, at place: String) -> BatchError {
+    BatchError(
+      .unknownRun,
+      count == 0
+        ? "there is no record of run \(name.quotedForMessage)"
+        : "\(name.quotedForMessage) begins the names of \(count) runs",
+      at: place,
+      remedy: "batch history lists the runs"
+    )
+  }
+
+  /// The error about the identifier of work that no run on record has done.
+  package static func unknownRunID(_ id: String, at place: String) -> BatchError {
+    BatchError(
+      .unknownRun,
+      "there is no record of a run with the run ID \(id.quotedForMessage)",
+      at: place,
+      remedy: "batch run --run-id starts it, unless it was done and its record has been removed"
+    )
+  }
+}
+
+extension BatchError.Code {
+  /// No record matches a run, or several do.
+  public static let unknownRun = Self(rawValue: "unknownRun")
+}

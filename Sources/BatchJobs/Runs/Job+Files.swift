@@ -1,0 +1,62 @@
+import BatchRuns
+package import BatchIdentifiers
+import SystemPackage
+
+extension Job {
+  /// Refuses files of the job whose folder is missing.
+  package func refuseMissingFolders() throws(BatchError) {
+    // A rehearsal has its own files.
+    guard !isRehearsal else { return }
+    if case .export(let export) = action {
+      try refuse(
+        withoutFolder: export.file,
+        place(of: export.isInParts ? .exportFolder : .exportFile)
+      )
+    }
+    if sharedServer == nil { try refuseMissingFolderOfCheckpoint() }
+  }
+}
+
+extension RunCause {
+  /// Refuses a checkpoint that the job file puts in a missing folder.
+  package func refuseMissingFolderOfCheckpoint() throws(BatchError) {
+    guard origin != nil, keepsRecord else { return }
+    try refuse(withoutFolder: checkpointPath, place(of: .checkpoint))
+  }
+
+  fileprivate func refuse(withoutFolder file: FilePath, _ place: String) throws(BatchError) {
+    let folder = file.removingLastComponent()
+    guard !folder.isEmpty, FileSystem.status(of: folder) == nil else { return }
+    var shown = folder
+    if !baseDirectory.isEmpty { _ = shown.removePrefix(baseDirectory) }
+    throw BatchError(
+      .fileAccess,
+      "there is no folder \(shown.string.quotedForMessage)",
+      at: place,
+      remedy: "make it"
+    )
+  }
+}
+
+extension Job {
+  /// Like a new run, refuses an export whose file exists and was not written by the job's last run.
+  package func refuseOccupiedOutput() throws(BatchError) {
+    guard case .export(let export) = action, !export.isInParts,
+      let file = try? ExportFile.resolve(export.file)
+    else {
+      return
+    }
+    let previous = try? BatchRuns.Checkpoint(of: self)
+    // An unfinished run continues with its own file.
+    if let previous, !previous.progress.state.isFinished { return }
+    do throws(BatchError) {
+      try ExportFile.checkName(
+        file,
+        overwrite: export.overwrite,
+        made: previous?.progress.outputIdentity
+      )
+    } catch {
+      throw error.inWordsOfJobs.located(at: place(of: .exportFile))
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import BatchRuns
+package import BatchIdentifiers
+import SystemPackage
+
+extension Checkpoint {
+  /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
+  /// list of identifiers.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters; nil if they are not known.
+  /// - Throws: `BatchError` of code `otherRun`.
+  package func refuse(unless job: Job, _ parameters: ParameterValues?) throws(BatchError) {
+    try metadata.refuse(unless: job, parameters, at: path.string)
+  }
+
+  package func refusal(_ reason: String, remedy: String = RunMetadata.remedy) -> BatchError {
+    BatchError(.otherRun, reason, at: path.string, remedy: remedy)
+  }
+}
+
+extension RunMetadata {
+  /// What to do about a job that has changed since its run began.
+  package static let remedy = "undo the change to resume, or run with --fresh to set the run aside"
+
+  /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
+  /// list of identifiers.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters; nil if they are not known.
+  ///   - place: Where the run is recorded.
+  /// - Throws: `BatchError` of code `otherRun`.
+  package func refuse(
+    unless job: Job,
+    _ parameters: ParameterValues?,
+    at place: String
+  ) throws(BatchError) {
+    let identifiers = job.source.identifiers.flatMap { try? IdentifierFile(opening: $0) }
+    guard job.source.identifiers == nil || identifiers != nil else { return }
+    try refuse(
+      unless: job,
+      parameters,
+      identifiersHash: identifiers?.contentHash,
+      at: place
+    )
+  }
+
+  /// The same with a list of identifiers, whose content counts.
+  package func refuse(
+    unless job: Job,
+    _ parameters: ParameterValues?,
+    identifiersHash: String?,
+    at place: String
+  ) throws(BatchError) {
+    let now = JobFingerprint(
+      job: job,
+      parameters: parameters ?? ParameterValues(),
+      store: "",
+      identifiersHash: identifiersHash
+    )
+    let differences = try differences(of: job, now, parameters != nil, at: place)
+    guard !differences.isEmpty else { return }
+    guard differences.allSatisfy({ $0.hasPrefix("parameter ") }) else {
+      throw hasChanged(differences, at: place)
+    }
+    let given = parametersToGive(to: job).map { " --param \($0.shown)" }.joined()
+    throw BatchError(
+      .otherRun,
+      "the run began with other parameters: \(differences.joined(separator: ", "))",
+      at: place,
+      remedy: given.isEmpty
+        ? "give those of the run to resume it, or run with --fresh to set the run aside"
+        : "to resume it give\(given), or run with --fresh to set the run aside"
+    )
+  }
+
+  /// Refuses work without a job file that differs from the run's.
+  ///
+  /// - Parameters:
+  ///   - work: The work.
+  ///   - place: Where the run is recorded.
+  /// - Throws: `BatchError` of code `otherRun`.
+  package func refuse(unless work: ProgramWork, at place: String) throws(BatchError) {
+    let differences = try differences(of: work, JobFingerprint(of: work), true, at: place)
+    if !differences.isEmpty { throw hasChanged(differences, at: place) }
+  }
+
+  private func differences(
+    of cause: some RunCause,
+    _ now: JobFingerprint,
+    _ comparesParameters: Bool,
+    at place: String
+  ) throws(BatchError) -> [String] {
+    guard job == cause.name else {
+      throw BatchError(
+        .otherRun,
+        "this is the checkpoint of job \"\(job)\"",
+        at: place,
+        remedy: Self.remedy
+      )
+    }
+    let then = JobFingerprint(text: fingerprint)
+    return now.differences(from: then, comparingParameters: comparesParameters)
+  }
+
+  private func hasChanged(_ differences: [String], at place: String) -> BatchError {
+    BatchError(
+      .otherRun,
+      "the job has changed since the run began: \(differences.joined(separator: ", "))",
+      at: place,
+      remedy: Self.remedy
+    )
+  }
+}

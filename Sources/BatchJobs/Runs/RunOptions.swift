@@ -1,0 +1,86 @@
+public import BatchIdentifiers
+public import BatchRuns
+
+/// Options that may differ from one run of a job to the next.
+public struct RunOptions: Sendable {
+  /// Values for the job's parameters: `["rate": 1.1, "country": "CZ"]`.
+  public var parameters: [String: ParameterValue] = [:]
+  /// The same as texts, each `name=value`, from a command line.
+  package var parameterTexts: [String]?
+  /// The number of background contexts; overrides the job's.
+  public var workers: Int?
+  /// The number of identifiers in a chunk; overrides the job's.
+  public var chunkSize: Int?
+  /// Whether to set an unfinished checkpoint aside instead of resuming it.
+  public var fresh = false
+  /// Whether to join an unfinished run only, and never begin one; on PostgreSQL.
+  public var joinOnly = false
+  /// The identifier of the work, of up to 200 bytes; nil for none.
+  ///
+  /// The work of an identifier is done at most once, whoever repeats the call however late: once it is
+  /// done, the call only returns its run's summary again. The identifier is kept in the checkpoint and in
+  /// the store, so losing either does not repeat work.
+  public var runID: String?
+  /// Programs to notify about a run by objects; a job has its own.
+  public var hooks = Job.Hooks()
+  /// Where to report how a run by objects ended; a job has its own.
+  public var report: Job.Report?
+  /// The command line that asks for the run, which its record keeps.
+  package var commandLine: [String]?
+  /// How often to report progress.
+  public var progressInterval = Duration.milliseconds(200)
+
+  /// The defaults.
+  public init() {}
+}
+
+extension RunOptions {
+  /// What is asked for.
+  package var request: RunRequest { RunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly) }
+
+  /// The maximum bytes of an ID of work.
+  private static let runIDLimit = 200
+
+  /// Refuses values that no run can have.
+  package func check() throws(BatchError) {
+    var policy = RunPolicy()
+    policy.workers = workers
+    if let chunkSize { policy.chunk = .init(size: chunkSize) }
+    try policy.validate()
+    guard let runID else { return }
+    guard !runID.isEmpty, runID.utf8.count <= Self.runIDLimit,
+      runID.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7f })
+    else {
+      throw BatchError(
+        .invalidJob,
+        "the run ID is empty, too long or holds control characters",
+        remedy: "choose 1 to \(Self.runIDLimit) bytes of text"
+      )
+    }
+  }
+
+  /// A run's values for a job's parameters.
+  package func parameters(of job: Job, for run: RunIdentity) throws(BatchError) -> ParameterValues {
+    if let parameterTexts {
+      return try ParameterValues(
+        arguments: parameterTexts,
+        declarations: job.parameters,
+        runStartedAt: run.startedAt,
+        runID: run.run
+      )
+    }
+    return try ParameterValues(
+      parameters,
+      declarations: job.parameters,
+      runStartedAt: run.startedAt,
+      runID: run.run
+    )
+  }
+}
+
+extension ParameterValues {
+  /// The values as a run's record has them.
+  package var recorded: [String: String] {
+    entries.mapValues { entry in entry.isSecret ? "(secret)" : entry.value.words }
+  }
+}

@@ -1,0 +1,2 @@
+// Whoever works with objects also runs them, and jobs.
+@_exported public import BatchPipeline

@@ -1,0 +1,52 @@
+import BatchJobs
+import BatchPipeline
+import BatchIdentifiers
+import BatchSQLite
+
+/// The identifiers that a run by objects processes.
+enum ContextSelection: Sendable {
+  /// Given ones; nil to resume an unfinished run.
+  case list(IdentifierList?)
+  /// The results of a query, in the store at an index; an error if it could not be built.
+  case query(Result<(query: IdentifierQuery, store: Int), BatchError>)
+  /// Those that a closure returns.
+  case closure(@Sendable () async throws -> IdentifierList)
+
+  /// The index of the identifiers' store, as far as it is known before they are.
+  ///
+  /// - Throws: `BatchError` of code `foreignIdentifier` for identifiers of another container.
+  func store(of container: ModelContainer) throws(BatchError) -> Int {
+    switch self {
+    case .list(let list?): return try container.place(ofStoreOf: list)
+    case .query(let query): return try query.get().store
+    case .list(nil), .closure: return 0
+    }
+  }
+
+  /// Whether it asks for an order.
+  var isOrdered: Bool {
+    if case .query(.success(let query)) = self { query.query.isOrdered } else { false }
+  }
+
+  /// The name of the entity, as far as it is known before the identifiers are.
+  var entity: String? {
+    switch self {
+    case .list(let list): list?.header.entityName
+    case .query(let query): try? query.get().query.entity.name
+    case .closure: nil
+    }
+  }
+}
+
+extension ModelContainer {
+  /// The index of the store of a list's identifiers.
+  func place(ofStoreOf list: IdentifierList) throws(BatchError) -> Int {
+    let uuid = list.header.storeIdentifier
+    if let place = stores.firstIndex(where: { $0.identity.uuid == uuid }) { return place }
+    throw BatchError(
+      .foreignIdentifier,
+      "the identifiers belong to a store that the container does not have",
+      at: uuid
+    )
+  }
+}

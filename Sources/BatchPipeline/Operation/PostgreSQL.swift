@@ -1,0 +1,322 @@
+// What depends on the trait `PostgreSQL`.
+
+package import BatchIdentifiers
+package import BatchJobs
+import BatchRuns
+import BatchSQLite
+import SystemPackage
+
+#if PostgreSQL
+import BatchPostgres
+
+extension Job {
+  /// The kind of store that has the job's rows.
+  var store: any JobStore { database.server == nil ? SQLiteJob(self) : PostgresJob(self) }
+
+  /// The records of its runs.
+  package var records: any RunRecords {
+    sharedServer == nil ? FileRecords(of: self) : TableRecords(of: self)
+  }
+
+  /// An export from a server to one file, resolved against it; nil for a job on a file.
+  func serverPlan(
+    _ parameters: ParameterValues,
+    of run: RunIdentity,
+    stoppedBy stop: StopSwitch?
+  ) async throws(BatchError) -> (any RunPlan)? {
+    guard database.server != nil else { return nil }
+    return try await PostgresExportPlan(
+      self,
+      parameters: parameters,
+      expecting: run.schema,
+      stoppedBy: stop
+    )
+  }
+}
+
+extension JobWork {
+  /// The record of the job's runs in tables of its server; nil if they are recorded in a file.
+  func tableRecord(
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> TableRecord? {
+    guard let server = job.sharedServer else { return nil }
+    try job.validate()
+    try options.check()
+    return try TableRecord(
+      of: job,
+      on: server,
+      options,
+      handlers,
+      run.terms,
+      stop: run.stopSwitch,
+      onEvent: onEvent
+    )
+  }
+}
+
+/// An export from PostgreSQL to one file, which is a run of one host: its record is a checkpoint beside the file, and nothing
+/// is written to the database.
+struct PostgresExportPlan: RunPlan {
+  /// How long a statement of a chunk may take; then it is done in halves.
+  private static let statementLimit = Duration.seconds(120)
+
+  let plan: PostgresPlan
+  let export: PostgresExport
+  let action: Job.Export
+  let hooks: RunHooks
+
+  var cause: any RunCause { plan.job }
+  private var job: Job { plan.job }
+  var identity: StoreIdentity { StoreIdentity(ofServer: plan.database.derivedIdentity) }
+  var spareWorkers: Int { 0 }
+
+  /// Resolves a job against its server, for a run if that is to begin or go on.
+  init(
+    _ job: Job,
+    parameters: ParameterValues,
+    expecting schema: [String],
+    stoppedBy stop: StopSwitch?
+  ) async throws(BatchError) {
+    let plan = try await job.inSession(stoppedBy: stop) { session throws(BatchError) in
+      try PostgresPlan(job, parameters: parameters, expecting: schema, in: session)
+    }
+    guard case .export(let export, let action) = plan.work else {
+      preconditionFailure("an export that is none")
+    }
+    try job.refuseMissingFolders()
+    if let report = job.report {
+      do throws(BatchError) {
+        try report.check()
+      } catch {
+        throw error.located(at: job.place(of: .report))
+      }
+    }
+    self.plan = plan
+    self.export = export
+    self.action = action
+    hooks = try RunHooks(job, parameters: parameters)
+  }
+
+  func describeOutput(
+    in metadata: inout RunMetadata,
+    after previous: Checkpoint?
+  ) throws(BatchError) {
+    metadata.database = plan.address.description
+    try action.describe(in: &metadata, after: previous)
+  }
+
+  func select(
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
+  ) async throws(BatchError) -> RunSelection {
+    let plan = plan
+    if plan.identifiers != nil {
+      let given = try await job.inSession(stoppedBy: stop) { session throws(BatchError) in
+        try session.transaction(TransactionOptions(isReadOnly: true, searchPath: plan.query.path)) {
+          () throws(BatchError) in
+          try plan.givenIdentifiers(in: session)
+        }
+      }
+      if let given { return RunSelection(list: given, isGiven: true) }
+    }
+    let fetch = PostgresFetch(plan.query, from: plan.address, readers: readers)
+    let list = try await stop.interruptible(
+      at: plan.address.description,
+      by: { fetch.interrupt() }
+    ) { () throws(BatchError) in try await fetch.run(store: identity.uuid) }
+    return RunSelection(list: list)
+  }
+
+  func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
+    metadata.fingerprint = plan.fingerprint.text
+    metadata.schema = plan.expected.recorded
+    metadata.parameters = plan.parameters.recorded
+  }
+
+  func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
+    try checkpoint.refuse(unless: job, plan.parameters)
+    let store = checkpoint.list.header.storeIdentifier
+    guard store == identity.uuid else {
+      throw checkpoint.refusal(
+        "the checkpoint belongs to database \(store), this is database \(identity.uuid)"
+      )
+    }
+    try plan.refuse(unlessExpecting: checkpoint.metadata.schema, at: checkpoint.path.string)
+  }
+
+  func makeLane() -> WriterLane? { nil }
+  func start(run: String, atMost workers: Int, hasRows: Bool) {}
+  func takeMessages() -> [String] { [] }
+  func stop() {}
+  func close() async {}
+
+  func processor(
+    for part: FilePart
+  ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
+    for note in plan.notes { part.onEvent(.message("warning: \(note)")) }
+    let writer = try part.session.openOutput(
+      header: export.header,
+      overwriting: action.overwrite,
+      permissions: job.files.permissions
+    )
+    let (address, table) = (plan.address, plan.table)
+    let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) {
+      [onEvent = part.onEvent] words in onEvent(.message(words))
+    }
+    let group = PostgresInterrupter(telling: waits)
+    // Unlike a shared run, it is not watched: it starts with what is left.
+    let room = try? await job.inSession(stoppedBy: part.stop) { session throws(BatchError) in
+      try ServerHealth(of: table.oid, in: session).room()
+    }
+    let processor = PostgresExportProcessor(
+      list: part.list,
+      export: export,
+      writer: writer,
+      onFailure: part.onFailure,
+      statementLimit: Self.statementLimit,
+      reconnectingFor: job.database.lease,
+      workerLimit: room
+    ) { label in
+      PostgresConnection(label: label, address: address, within: group)
+    }
+    return (processor, writer)
+  }
+}
+
+extension Job {
+  /// Runs `body` with a session of the job's server before the chunks of a run, which a request to stop interrupts.
+  fileprivate func inSession<Result: Sendable>(
+    stoppedBy stop: StopSwitch?,
+    _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    guard let stop, let server = database.server else { return try await inSession(body) }
+    let interrupter = PostgresInterrupter()
+    return try await stop.interruptible(
+      at: address(of: server).description,
+      by: { interrupter.interrupt() }
+    ) { () throws(BatchError) in try await inSession(within: interrupter, body) }
+  }
+}
+
+extension DatabaseSchema {
+  /// Reads the catalog of a PostgreSQL database, in one snapshot; reads no rows.
+  ///
+  /// - Parameter url: The URL of the database, without a password.
+  /// - Throws: `BatchError` of code `invalidJob` for a password, `postgreSQLMissing` from a program built without
+  ///   PostgreSQL; the server's error.
+  package init(ofServerAt url: String) async throws(BatchError) {
+    let server = Job.DatabaseOptions.Server.url(url)
+    try server.refusePassword()
+    self = try await server.inSession { session throws(BatchError) in
+      let database = try PostgresDatabase(of: session)
+      let tables = try session.transaction(TransactionOptions(.repeatableRead, isReadOnly: true)) {
+        () throws(BatchError) in try PostgresTable.all(in: session)
+      }
+      return DatabaseSchema(database, tables)
+    }
+  }
+}
+
+extension DatabaseSchema {
+  private init(_ database: PostgresDatabase, _ tables: [PostgresTable]) {
+    store = database.derivedIdentity
+    storeIsDerived = true
+    entities = tables.map(DescribedEntity.init)
+    let version = database.version.prefix { $0 != " " }
+    heading = [
+      "store \(store), derived from the server",
+      "PostgreSQL \(version), database \(database.name), role \(database.role)",
+    ]
+  }
+}
+
+extension DatabaseSchema.DescribedEntity {
+  fileprivate init(_ table: PostgresTable) {
+    name = table.written
+    self.table = table.name
+    schema = table.schema
+    kind =
+      switch table.kind {
+      case .table: "table"
+      case .partitionedTable: "partitioned"
+      case .view: "view"
+      case .materializedView: "materialized"
+      case .foreignTable: "foreign"
+      }
+    superentity = nil
+    relationships = nil
+    count = nil
+    estimatedCount = table.estimatedCount
+    readable = table.rights.usesSchema && table.rights.selects
+    problem = nil
+    // A table without a key is shown without one.
+    keys = ((try? table.requireKey())?.columns ?? []).map { .init(name: $0.name, type: $0.type) }
+    attributes = table.columns.map {
+      .init(
+        name: $0.name,
+        column: $0.name,
+        type: $0.type,
+        optional: $0.isOptional,
+        generated: $0.isGenerated
+      )
+    }
+    indexes = table.indexes.map { index in
+      .init(
+        name: index.name,
+        unique: index.isUnique,
+        partial: index.isPartial,
+        origin: index.isPrimary ? "primaryKey" : index.isOfConstraint ? "unique" : "created",
+        columns: zip(index.columns, index.isDescending).map { .init(name: $0, descending: $1) },
+        sql: index.definition
+      )
+    }
+    foreignKeys = table.references.map {
+      .init(
+        columns: $0.columns,
+        table: $0.target,
+        targets: $0.targetColumns,
+        onDelete: $0.onDelete,
+        onUpdate: $0.onUpdate
+      )
+    }
+    triggers = table.triggers.map { trigger in
+      let columns = trigger.columns.isEmpty ? "" : " OF \(trigger.columns.joined(separator: ", "))"
+      let events = trigger.events.map { $0 == "UPDATE" ? $0 + columns : $0 }
+      return .init(
+        name: trigger.name,
+        event: "\(trigger.time) \(events.joined(separator: " OR "))",
+        enabled: trigger.isEnabled,
+        sql: trigger.definition
+      )
+    }
+  }
+}
+
+#else
+extension Job {
+  var store: any JobStore { SQLiteJob(self) }
+
+  package var records: any RunRecords { FileRecords(of: self) }
+
+  func serverPlan(
+    _ parameters: ParameterValues,
+    of run: RunIdentity,
+    stoppedBy stop: StopSwitch?
+  ) async throws(BatchError) -> (any RunPlan)? { nil }
+}
+
+extension JobWork {
+  func tableRecord(
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) -> FileRecord? { nil }
+}
+
+extension DatabaseSchema {
+  package init(ofServerAt url: String) async throws(BatchError) {
+    throw .postgreSQLMissing("the URL is for PostgreSQL")
+  }
+}
+#endif

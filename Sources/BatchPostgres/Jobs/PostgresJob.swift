@@ -1,0 +1,52 @@
+#if PostgreSQL
+package import BatchIdentifiers
+package import BatchJobs
+package import BatchRuns
+
+/// A job on a database of PostgreSQL.
+package struct PostgresJob: JobStore {
+  private let job: Job
+
+  package init(_ job: Job) { self.job = job }
+
+  package func report(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> PlanReport {
+    try await resolved(options, handlers) { plan, session throws(BatchError) in
+      try plan.report(chunkSize: options.chunkSize, in: session)
+    }
+  }
+
+  package func check(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> (entity: String, notes: [String]) {
+    try await resolved(options, handlers) { plan, _ in (plan.table.title, plan.notes) }
+  }
+
+  /// Resolves the job for a run that begins now.
+  private func resolved<Result: Sendable>(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler],
+    _ body: @Sendable (PostgresPlan, PostgresSession) throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    try job.validate()
+    let parameters = try options.parameters(of: job, for: RunIdentity())
+    try job.refuseMissingFolders()
+    try job.refuseOccupiedOutput()
+    return try await job.inSession { [job] session throws(BatchError) in
+      let plan = try PostgresPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        creatingArchive: true,
+        in: session
+      )
+      try plan.refuseOccupiedFolder()
+      if job.sharedServer != nil { try RunTables(of: session).requireUse(in: session) }
+      return try body(plan, session)
+    }
+  }
+}
+#endif

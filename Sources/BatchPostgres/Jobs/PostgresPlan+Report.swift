@@ -1,0 +1,282 @@
+#if PostgreSQL
+import SystemPackage
+package import BatchJobs
+import BatchRuns
+package import BatchIdentifiers
+import BatchPlatform
+
+extension PostgresPlan {
+  /// Reads the data to report what a run would do, but for its first decision; writes nothing.
+  package func report(
+    chunkSize: Int?,
+    in session: PostgresSession
+  ) throws(BatchError) -> PlanReport {
+    let options = TransactionOptions(.repeatableRead, isReadOnly: true, searchPath: query.path)
+    var selection = Duration.zero
+    var report = try session.transaction(options) { () throws(BatchError) in
+      let start = ContinuousClock.now
+      let matches = try countMatches(in: session)
+      selection = start.duration(to: .now)
+      let (size, adapts) = job.chunkSizing(chunkSize)
+      var report = PlanReport(
+        job: job.name,
+        action: job.action.type,
+        database: address.description,
+        entity: table.title,
+        key: key.columns.map(\.name),
+        identifiers: identifiers?.path.string,
+        matches: matches,
+        chunks: (matches + size - 1) / size,
+        firstChunk: adapts ? size : nil,
+        sql: .init(
+          create: newArchive?.statement,
+          fetch: query.statementText,
+          apply: try statementText()
+        ),
+        queryPlan: try query.explanation(in: session),
+        lookUp: .init(queryPlan: try lookUp(in: session)),
+        recheck: rechecking,
+        warnings: notes + warnings,
+        columns: previewedColumns
+      )
+      (report.server, report.role) = (database.version, database.role)
+      (report.locks, report.triggers, report.foreignKeys) = (locks, firingTriggers, metForeignKeys)
+      report.advice = try advice(for: matches, in: session)
+      do throws(BatchError) {
+        report.sample = try session.savepoint { () throws(BatchError) in
+          try preview(5, in: session).map(sample)
+        }
+      } catch {
+        guard error.isAboutRows else { throw error }
+        report.warnings.append("one of the first rows would fail: \(error.message)")
+      }
+      return report
+    }
+    let estimate = estimate(of: report, in: session)?.adding(selection / .seconds(1))
+    report.tell(job.paced(estimate, matches: report.matches))
+    return report
+  }
+
+  /// The number of rows, after refusing those that share a key.
+  private func countMatches(in session: PostgresSession) throws(BatchError) -> Int {
+    do {
+      try query.parameters.apply(in: session)
+      try query.refuseDuplicates(in: session)
+      guard let identifiers else { return try query.count(in: session) }
+      return try identifiers.list.distinct().count
+    } catch {
+      throw query.explained(error)
+    }
+  }
+
+  /// A row as a plan has it.
+  private func sample(_ row: PreviewedRow) -> PlanReport.Sample {
+    var identifier = EncodedKey.Encoder()
+    for (text, column) in zip(row.key, key.columns) {
+      if let text, column.form == .integer, let value = Int64(text) {
+        identifier.append(value)
+      } else if let text {
+        identifier.append(text: text)
+      } else {
+        identifier.appendNull()
+      }
+    }
+    let forms = Dictionary(table.columns.map { ($0.name, $0.form) }) { first, _ in first }
+    let values = { (texts: [String?]) in
+      Dictionary(
+        zip(previewedColumns, texts).map { ($0, SQLValue($1, forms[$0] ?? .text)) }
+      ) { first, _ in first }
+    }
+    return PlanReport.Sample(
+      identifier: PrimaryKey.encoded(identifier.key).description,
+      before: values(row.before),
+      after: row.after.map(values)
+    )
+  }
+}
+
+extension SQLValue {
+  /// A value by its text form on the server.
+  fileprivate init(_ text: String?, _ form: PostgresColumn.Form) {
+    guard let text else {
+      self = .null
+      return
+    }
+    let value: SQLValue? =
+      switch form {
+      case .integer: Int64(text).map(Self.integer)
+      case .real, .singleReal: Double(text).map(Self.real)
+      case .blob: Self.bytes(inHex: text.utf8.dropFirst(2)).map(Self.blob)
+      case .boolean, .number, .text: nil
+      }
+    self = value ?? .text(text)
+  }
+
+  /// The bytes of pairs of hexadecimal digits; nil if there are others.
+  private static func bytes(inHex digits: Substring.UTF8View) -> [UInt8]? {
+    guard digits.count.isMultiple(of: 2) else { return nil }
+    var bytes: [UInt8] = []
+    var rest = digits
+    while let pair = String(rest.prefix(2)), !pair.isEmpty {
+      guard let byte = UInt8(pair, radix: 16) else { return nil }
+      bytes.append(byte)
+      rest = rest.dropFirst(2)
+    }
+    return bytes
+  }
+}
+
+extension PostgresPlan {
+  /// What is run for each chunk.
+  private func statementText() throws(BatchError) -> String {
+    switch work {
+    case .change(let change), .archiving(let change, _): try change.statementText()
+    case .transform(let transform, _, _, _): try transform.statementText()
+    case .export(let export, _): try export.statementText()
+    }
+  }
+
+  /// How the server finds the rows of a chunk.
+  private func lookUp(in session: PostgresSession) throws(BatchError) -> [String] {
+    switch work {
+    case .change(let change), .archiving(let change, _): try change.explanation(in: session)
+    case .transform(let transform, _, _, _): try transform.explanation(in: session)
+    case .export(let export, _): try export.explanation(in: session)
+    }
+  }
+
+  /// The columns that are shown of the first rows.
+  private var previewedColumns: [String] {
+    switch work {
+    case .change(let change), .archiving(let change, _): change.previewedColumns
+    case .transform(let transform, _, _, _): transform.reads.map(\.name)
+    case .export(let export, _): export.columns
+    }
+  }
+
+  /// The columns that are set, or all of a row that is deleted.
+  private var changedColumns: [String] {
+    switch work {
+    case .change(let change), .archiving(let change, _): change.previewedColumns
+    case .transform(let transform, _, _, _): transform.writes.map(\.name)
+    case .export: []
+    }
+  }
+
+  /// The first rows, and what they would be where SQL alone decides.
+  private func preview(
+    _ limit: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [PreviewedRow] {
+    let query = try shownQuery(limit)
+    return switch work {
+    case .change(let change), .archiving(let change, _):
+      try change.preview(limit, of: query, in: session)
+    case .transform(let transform, _, _, _): try transform.preview(limit, of: query, in: session)
+    case .export(let export, _): try export.preview(limit, of: query, in: session)
+    }
+  }
+
+  /// What selects the first rows, or those of the first identifiers.
+  private func shownQuery(_ limit: Int) throws(BatchError) -> PostgresQuery {
+    guard let list = identifiers?.list, list.count > 0 else { return query }
+    return try query.restricted(to: RowKeys(list, 0..<min(limit, list.count), key: key))
+  }
+
+  /// What must still hold of a row when its turn comes.
+  private var rechecking: PlanReport.Rechecking {
+    let term = condition?.expression.text.onOneLine
+    let isRechecked = recheck.predicate != nil
+    let reason =
+      job.source.recheck == .off
+      ? "recheck is off" : "reads other rows, or gives another value each time"
+    return PlanReport.Rechecking(
+      mode: job.source.recheck.rawValue,
+      terms: isRechecked ? term.map { [$0] } ?? [] : [],
+      notRechecked: isRechecked ? [] : term.map { [.init(term: $0, because: reason)] } ?? []
+    )
+  }
+
+  /// What each chunk locks.
+  private var locks: [String] {
+    guard job.action.writes else {
+      return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
+    }
+    let seconds = job.database.busyTimeout / .seconds(1)
+    let rows = job.action.type == "delete" ? "FOR UPDATE" : "FOR NO KEY UPDATE"
+    return [
+      "ROW EXCLUSIVE on \(table.title), which only DDL and LOCK TABLE wait for",
+      "\(rows) on the rows of a chunk, until it is committed",
+      "waits at most \(seconds) s for a lock (database.busyTimeout)",
+    ]
+  }
+
+  /// What happens to rows, as triggers know it; nil if nothing does.
+  private var event: String? {
+    guard job.action.writes else { return nil }
+    return job.action.type == "delete" ? "DELETE" : "UPDATE"
+  }
+
+  /// The triggers that a chunk sets off.
+  var firingTriggers: [String] {
+    guard let event else { return [] }
+    return table.triggers.filter { $0.isEnabled && $0.events.contains(event) }.map {
+      "\($0.name), \($0.isForEachRow ? "each row" : "each statement"), calls \($0.function)"
+    }
+  }
+
+  /// The foreign keys that are looked at.
+  private var metForeignKeys: [String] {
+    guard let event else { return [] }
+    let set = Set(changedColumns)
+    let isDeletion = event == "DELETE"
+    let own = isDeletion ? [] : table.references.filter { !set.isDisjoint(with: $0.columns) }
+    let others = table.referrers.filter { isDeletion || !set.isDisjoint(with: $0.targetColumns) }
+    return (own + others).map { key in
+      let action = isDeletion ? ", on delete \(key.onDelete.lowercased())" : ""
+      return
+        "\(key.name): \(key.table) (\(key.columns.joined(separator: ", "))) to \(key.target)\(action)"
+    }
+  }
+
+  /// What would spare the server work in a run over so many rows.
+  private func advice(
+    for count: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [String] {
+    guard let event else { return [] }
+    let columns = event == "DELETE" ? nil : changedColumns
+    return try ServerAdvice(on: table, setting: columns, count: count, in: session).lines
+  }
+
+  private var warnings: [String] {
+    var warnings: [String] = []
+    let moving = key.columns.map(\.name).filter(table.partitionColumns.contains)
+    if !moving.isEmpty, key.columns.count > 1 {
+      warnings.append(
+        "a row that somebody moves to another partition during the run counts as vanished: the key has"
+          + " \(moving.joined(separator: ", ")), by which \(table.title.quotedForMessage) is partitioned;"
+          + " if columns that stay as they are identify a row, name only these in source.key"
+      )
+    }
+    let cascades = table.referrers.filter { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
+    if event == "DELETE", !cascades.isEmpty {
+      let tables = Set(cascades.map(\.table)).sorted().joined(separator: ", ")
+      warnings.append("rows of \(tables) are changed or deleted too, by their foreign keys")
+    }
+    if isInOrder {
+      warnings.append(
+        "rows change in the order of the list (source), by one process at a time: others wait, and go on when it"
+          + " ends"
+      )
+    }
+    if condition != nil, recheck.predicate == nil, job.source.recheck == .row, job.action.writes {
+      warnings.append(
+        "a row that somebody changes after it was selected is written anyway: where reads other rows;"
+          + " source.recheck \"skip\" applies it again"
+      )
+    }
+    return warnings
+  }
+}
+#endif

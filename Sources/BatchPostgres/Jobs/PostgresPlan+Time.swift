@@ -1,0 +1,113 @@
+#if PostgreSQL
+import BatchJobs
+import BatchRuns
+import BatchIdentifiers
+import BatchPlatform
+
+extension PostgresPlan {
+  /// The time to sync the log at a COMMIT, and to write the pages at a checkpoint, which depends on the disk.
+  private static let secondsPerLoggedByte = 8e-9
+  /// The time until a run begins and after it has ended.
+  private static let secondsOfStart = 0.4
+  /// What a transaction takes besides its rows: the way to the server, the ledger, and the COMMIT.
+  private static let secondsPerTransaction = 4e-3
+
+  /// Tries chunks as a run does, rolls each back at once, and extrapolates.
+  ///
+  /// What was rolled back stays in the table as dead rows, so that a small part of the rows is tried. A trigger may do more
+  /// than write rows, as a transform's program may, and a plan does nothing.
+  ///
+  /// - Returns: The time without that of the selection; nil if nothing can be tried, as where somebody has a row locked.
+  func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
+    let cascades = table.referrers.contains { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
+    let isKnown = newArchive == nil && job.action.type != "transform"
+    guard isKnown, report.matches > 0, table.kind != .view, firingTriggers.isEmpty,
+      !cascades || job.action.type != "delete"
+    else { return nil }
+    let size = min(
+      report.firstChunk ?? job.policy.chunk.size,
+      TimeEstimate.triedAtOnce,
+      max(100, report.matches / 60)
+    )
+    guard let (seconds, secondsPerKey) = try? secondsPerRow(inChunksOf: size, in: session) else {
+      return nil
+    }
+    let cores = ProcessInfo.processInfo.activeProcessorCount
+    let workers = Double(isInOrder ? 1 : job.policy.workers ?? cores)
+    let rows = Double(report.matches)
+    let target = job.policy.chunk.target.map { $0 / .seconds(1) / seconds } ?? 0
+    let chunk = max(Double(report.firstChunk ?? job.policy.chunk.size), target)
+    let alone = rows * seconds + (rows / chunk + 1) * Self.secondsPerTransaction
+    // How much faster several workers are depends on the server.
+    return TimeEstimate(
+      seconds: Self.secondsOfStart + alone * (1 + 1 / workers) / 2,
+      least: Self.secondsOfStart / 2 + alone / workers / 1.7,
+      most: Self.secondsOfStart * 2 + alone * 1.7 * 1.3
+    ).adding(rows * secondsPerKey / 2)
+  }
+
+  /// The median time for a row of some chunks, and the time to select one.
+  private func secondsPerRow(
+    inChunksOf size: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> (row: Double, key: Double)? {
+    let clock = ContinuousClock()
+    let start = clock.now
+    let reading = TransactionOptions(
+      isReadOnly: true,
+      statementTimeout: .seconds(3),
+      searchPath: query.path
+    )
+    let list = try session.transaction(reading) { () throws(BatchError) in
+      if let identifiers { return try identifiers.load().packed }
+      return try query.first(10_000, in: session, store: database.derivedIdentity)
+    }
+    let secondsPerKey = start.duration(to: clock.now) / .seconds(1) / Double(max(list.count, 1))
+    let positions = TimeEstimate.triedPositions(of: list.count, size)
+    let times = try positions.map { positions throws(BatchError) in
+      try seconds(of: RowKeys(list, positions, key: key), in: session) / Double(positions.count)
+    }
+    let measured = (times.count > 1 ? times.dropFirst() : times[...]).sorted()
+    return measured.isEmpty ? nil : (measured[measured.count / 2], secondsPerKey)
+  }
+
+  /// The time for a chunk, of which nothing is left.
+  private func seconds(
+    of keys: RowKeys,
+    in session: PostgresSession
+  ) throws(BatchError) -> Double {
+    let clock = ContinuousClock()
+    let limit = TimeEstimate.longestTrial
+    if case .export(let export, _) = work {
+      let start = clock.now
+      _ = try export.lines(for: keys, within: limit, in: session)
+      return start.duration(to: clock.now) / .seconds(1)
+    }
+    guard case .change(let change) = work else {
+      throw BatchError(.invalidJob, "what the job does is not tried")
+    }
+    try session.begin(
+      TransactionOptions(
+        lockTimeout: .milliseconds(1),
+        statementTimeout: limit,
+        idleTimeout: .seconds(1),
+        searchPath: change.path
+      )
+    )
+    defer { session.rollBack() }
+    let logged = try loggedBytes(in: session)
+    let start = clock.now
+    let method: WritingMethod = change.leavesUnchanged || change.isOneByOne ? .listing : .counting
+    _ = try change.write(to: keys, method, onFailure: .failChunk, in: session)
+    let time = start.duration(to: clock.now) / .seconds(1)
+    return time + (try loggedBytes(in: session) - logged) * Self.secondsPerLoggedByte
+  }
+
+  /// The size of all that the server has ever written to its log.
+  private func loggedBytes(in session: PostgresSession) throws(BatchError) -> Double {
+    let position = "pg_catalog.pg_current_wal_insert_lsn()"
+    let sql = "SELECT pg_catalog.pg_wal_lsn_diff(\(position), '0/0')::text"
+    return try session.execute(sql).text(0, 0).flatMap { Double($0) } ?? 0
+  }
+}
+#endif

@@ -1,0 +1,132 @@
+#if PostgreSQL
+import BatchJobs
+import BatchRuns
+package import BatchIdentifiers
+
+extension PostgresPlan {
+  /// The transform of a job, with its columns and its program resolved.
+  static func transform(
+    _ transform: Job.Transform,
+    of job: Job,
+    _ query: PostgresQuery,
+    _ recheck: PostgresChange.Condition,
+    _ parameters: ParameterValues,
+    _ handlers: [String: TransformHandler]
+  ) throws(BatchError) -> Work {
+    let table = query.table
+    for (index, name) in transform.columns.enumerated() {
+      _ = try located(at: job.place(of: .columns(index))) { () throws(BatchError) in
+        try table.requireColumn(named: name)
+      }
+    }
+    for (index, name) in transform.writes.enumerated() {
+      _ = try located(at: job.place(of: .writes(index))) { () throws(BatchError) in
+        try table.requireSettableColumn(named: name, besides: query.key)
+      }
+    }
+    let work = try PostgresTransform(
+      of: table,
+      key: query.key,
+      reading: transform.columns,
+      writing: transform.writes,
+      condition: recheck,
+      parameters: query.parameters,
+      path: query.path,
+      inOrder: job.source.isOrdered
+    )
+    let columns = TransformColumns(
+      reads: work.reads.map(\.name),
+      writes: work.writes.map(\.name),
+      parameters: parameters.sqlValues,
+      store: nil
+    )
+    let kinds = CommandHandler.Kinds(
+      booleans: work.reads.places(of: .boolean),
+      numbers: work.reads.places(of: .number),
+      writtenNumbers: work.writes.places(of: .number)
+    )
+    let (handler, children) = try job.handler(
+      of: transform,
+      columns: columns,
+      kinds: kinds,
+      among: handlers
+    )
+    return .transform(work, transform, handler, children)
+  }
+
+  /// The programs of a command transform.
+  private var children: ChildPool? {
+    if case .transform(_, _, _, let children) = work { children } else { nil }
+  }
+
+  /// The number of extra workers: while a command's programs compute, one worker reads their next rows.
+  package var spareWorkers: Int { children == nil ? 0 : 1 }
+
+  /// Starts the first program of a command transform.
+  ///
+  /// - Throws: `BatchError` of code `commandNotStarted`.
+  package func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
+    do throws(BatchError) {
+      try children?.start(
+        environment: CommandHandler.environment(
+          of: job,
+          run: run,
+          parameters: parameters.sqlValues
+        ),
+        atMost: workers,
+        hasRows: hasRows
+      )
+    } catch {
+      throw error.located(at: job.place(of: .command))
+    }
+  }
+
+  /// The programs' messages since the last call.
+  package func takeMessages() -> [String] { children?.takeMessages() ?? [] }
+
+  /// Ends the programs.
+  ///
+  /// - Throws: `BatchError` of code `commandUnreliable` if a program answered something that was not asked.
+  package func stop() throws(BatchError) { try children?.close() }
+}
+
+extension PostgresTransform {
+  /// A computation of the rows of a run's chunks by a handler.
+  ///
+  /// - Parameters:
+  ///   - handler: The handler.
+  ///   - run: The run.
+  ///   - timeout: How long the handler has for a chunk; nil if it enforces a limit itself.
+  ///   - policy: What happens to a chunk if an identifier fails.
+  /// - Returns: The computation, for the last try and for others.
+  func computing(
+    by handler: any RowHandler,
+    run: String,
+    timeout: Duration?,
+    onFailure policy: FailurePolicy
+  ) -> SharedTransformProcessor.Computing {
+    let columnCount = writes.count
+    return { isLastTry in
+      { rows throws(BatchError) in
+        try withTimeLimit(timeout) { () throws(BatchError) in
+          try handler.changes(
+            of: rows.handled,
+            setting: columnCount,
+            run: run,
+            onFailure: policy,
+            isLastTry: isLastTry,
+            holding: ChunkBytes.chunkLimit
+          )
+        }
+      }
+    }
+  }
+}
+
+extension [PostgresColumn] {
+  /// The places of the columns with a form.
+  fileprivate func places(of form: PostgresColumn.Form) -> Set<Int> {
+    Set(indices.filter { self[$0].form == form })
+  }
+}
+#endif

@@ -1,0 +1,487 @@
+#if PostgreSQL
+package import BatchJobs
+package import BatchRuns
+package import BatchIdentifiers
+
+/// A job resolved against a PostgreSQL database: every name found, every expression checked, nothing run.
+package struct PostgresPlan: Sendable {
+  package let job: Job
+  package let database: PostgresDatabase
+  package let address: ServerAddress
+  package let parameters: ParameterValues
+  /// The query that selects identifiers.
+  package let query: PostgresQuery
+  /// The file with the identifiers, if the job names one instead of selecting them.
+  package let identifiers: IdentifierFile?
+  /// The condition of the selection; nil for all rows.
+  package let condition: CheckedExpression?
+  /// The condition that a row must still satisfy when it is processed.
+  package let recheck: PostgresChange.Condition
+  /// What the run does with the rows.
+  package let work: Work
+  /// What a run of it depends on of the schema.
+  package let expected: ExpectedTables
+  /// Notes for whoever runs the job.
+  package let notes: [String]
+
+  /// What a run does with each chunk.
+  package enum Work: Sendable {
+    /// Changes rows by SQL.
+    case change(PostgresChange)
+    /// Deletes rows into an archive that the run creates when it begins; until then, the change has no archive.
+    case archiving(PostgresChange, NewArchive)
+    /// Reads rows, computes their new values and sets them.
+    case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
+    /// Reads rows and writes them to a file.
+    case export(PostgresExport, Job.Export)
+  }
+
+  /// Whether chunks are committed in the order of the list, by whichever process.
+  var isInOrder: Bool { job.action.writes && job.source.isOrdered }
+
+  package var table: PostgresTable { query.table }
+  package var key: PostgresKey { query.key }
+
+  /// Resolves a job; writes nothing.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - parameters: The values of its parameters.
+  ///   - handlers: The handlers that the `handler` of a transform may name.
+  ///   - createsArchive: Whether a run is to begin, which may create the archive that the job names.
+  ///   - recorded: The schema that a run began with; empty for a run that begins now.
+  ///   - session: A session of the job's database.
+  /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid expression, or a
+  ///   missing right of the role.
+  package init(
+    _ job: Job,
+    parameters: ParameterValues,
+    handlers: [String: TransformHandler] = [:],
+    creatingArchive createsArchive: Bool = false,
+    expecting recorded: [String] = [],
+    in session: PostgresSession
+  ) throws(BatchError) {
+    self.job = job
+    self.parameters = parameters
+    session.hide(parameters.secretTexts)
+    address = session.address
+    let database = try PostgresDatabase(of: session)
+    self.database = database
+    // First, since a change of the schema explains whatever else is wrong.
+    let begun = ExpectedTables(recorded: recorded)
+    try (begun?.isOf(database) == false ? begun?.anywhere : begun)?.verify(in: session)
+    let path = try SearchPath(of: session)
+    let values = PostgresParameters(parameters.postgresValues(declared: job.parameters))
+    let entity = job.source.entity
+    let table = try Self.located(at: job.place(of: .entity)) { () throws(BatchError) in
+      try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
+        try PostgresTable(named: entity, in: session)
+      }
+    }
+    let compiler = PostgresExpressionCompiler(
+      session: session,
+      table: table,
+      parameters: values,
+      path: path
+    )
+    let condition = try job.source.where.map { text throws(BatchError) in
+      try compiler.condition(PostgresExpression(text, at: job.place(of: .where)))
+    }
+    let key: PostgresKey
+    let query: PostgresQuery
+    do {
+      key = try table.requireKey(declared: job.source.key)
+      query = try PostgresQuery(
+        table: table,
+        key: key,
+        where: condition,
+        orderBy: job.source.orderBy.map { .init($0.column, descending: $0.descending) },
+        limit: job.source.limit,
+        parameters: values,
+        path: path
+      )
+    } catch {
+      var error = error
+      if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
+      throw error.located(at: job.place(of: job.source.path(of: error.subject)))
+    }
+    self.condition = condition
+    self.query = query
+    identifiers = try Self.identifiers(of: job, query, database)
+    recheck = .init(
+      job.source.recheck.applies(to: condition) ? condition : nil,
+      isRequired: job.source.recheck == .fail
+    )
+    var work: Work
+    switch job.action {
+    case .transform(let transform):
+      work = try Self.transform(transform, of: job, query, recheck, parameters, handlers)
+    case .export(var export):
+      export.columns = export.columns ?? begun?.attributes
+      work = try Self.export(export, of: job, query, recheck)
+    case .update, .delete:
+      let recheck = recheck
+      func change(_ action: PostgresChange.Action) -> PostgresChange {
+        PostgresChange(
+          of: table,
+          key: key,
+          action,
+          condition: recheck,
+          leavesUnchanged: job.action.leavesUnchanged,
+          parameters: values,
+          path: path,
+          inOrder: job.source.isOrdered
+        )
+      }
+      if createsArchive, let archive = try Self.newArchive(of: job, for: table, in: session) {
+        work = .archiving(change(.delete(archive: nil)), archive)
+      } else {
+        work = .change(change(try Self.action(of: job, table, key, compiler, in: session)))
+      }
+    }
+    let checked = try Self.located(at: job.place(of: .entity)) {
+      [work] () throws(BatchError) -> [String] in
+      switch work {
+      case .change(let change), .archiving(let change, _): return try change.check(in: session)
+      case .transform(let transform, _, _, _): return try transform.check(in: session)
+      case .export(let export, _):
+        try export.check(in: session)
+        return []
+      }
+    }
+    if let begun, begun.isOf(database) {
+      expected = begun
+    } else {
+      expected = try work.expectedTables(in: database, session)
+    }
+    self.work = work.expecting(expected)
+    // A job that only reads holds nobody up.
+    notes =
+      try checked + Self.notes(on: table, of: job, since: begun)
+      + (job.action.writes
+        ? ServerHealth.notes(for: session) + Self.foreignNotes(for: session) : [])
+  }
+
+  /// Says which columns an export of all columns leaves out, since the run began without them.
+  private static func notes(
+    on table: PostgresTable,
+    of job: Job,
+    since begun: ExpectedTables?
+  ) -> [String] {
+    guard case .export(let export) = job.action, export.columns == nil, let begun else { return [] }
+    let new = table.columns.map(\.name).filter { !begun.attributes.contains($0) }
+    if new.isEmpty { return [] }
+    return [
+      "\(table.title.quotedForMessage) has got \(new.joined(separator: ", ")) since the run began; what it exports has"
+        + " the columns of the beginning. A new run exports all of them"
+    ]
+  }
+
+  private static func action(
+    of job: Job,
+    _ table: PostgresTable,
+    _ key: PostgresKey,
+    _ compiler: PostgresExpressionCompiler,
+    in session: PostgresSession
+  ) throws(BatchError) -> PostgresChange.Action {
+    switch job.action {
+    case .update(let update):
+      var assignments: [PostgresChange.Assignment] = []
+      for assignment in update.set {
+        let place = job.place(of: .set(assignment.column))
+        assignments.append(
+          try located(at: place) { () throws(BatchError) in
+            try PostgresChange.Assignment(
+              of: compiler.assignment(
+                of: PostgresExpression(assignment.expression, at: place),
+                to: assignment.column
+              ),
+              to: assignment.column,
+              in: table,
+              key: key
+            )
+          }
+        )
+      }
+      return .update(assignments)
+    case .delete(let delete):
+      guard let name = delete.archive else { return .delete(archive: nil) }
+      return try located(at: job.place(of: .archive)) { () throws(BatchError) in
+        let archive = try session.transaction(TransactionOptions(isReadOnly: true)) {
+          () throws(BatchError) in
+          try PostgresChange.Archive.table(named: name, for: table, in: session)
+        }
+        return .delete(archive: try PostgresChange.Archive(archive, for: table))
+      }
+    case .export, .transform:
+      preconditionFailure("an action that a valid job on PostgreSQL does not have")
+    }
+  }
+
+  /// The archive that a run of the job must create; nil if the archive exists or the job needs none.
+  private static func newArchive(
+    of job: Job,
+    for table: PostgresTable,
+    in session: PostgresSession
+  ) throws(BatchError) -> NewArchive? {
+    guard case .delete(let delete) = job.action, delete.createsArchive, let name = delete.archive
+    else { return nil }
+    return try located(at: job.place(of: .archive)) { () throws(BatchError) in
+      try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
+        try NewArchive(ifMissing: name, for: table, in: session)
+      }
+    }
+  }
+
+  /// The identifier file that a job names.
+  private static func identifiers(
+    of job: Job,
+    _ query: PostgresQuery,
+    _ database: PostgresDatabase
+  ) throws(BatchError) -> IdentifierFile? {
+    let store = database.derivedIdentity
+    let file = try job.identifierFile(of: query.table.title, in: store) { $0 == store }
+    guard let file, file.list.count > 0,
+      (file.list.header.keyKind == .integer) != query.key.isInteger
+    else { return file }
+    throw BatchError(
+      .otherRun,
+      "the keys of the identifiers are not \(query.key.columns.map(\.name).joined(separator: ", "))",
+      at: job.place(of: .identifiers),
+      remedy: "name an identifier file that a job with the same key has made"
+    )
+  }
+
+  /// The identifiers of the file, if the job names one; inside the caller's transaction.
+  package func givenIdentifiers(in session: PostgresSession) throws(BatchError)
+    -> PackedIdentifiers?
+  {
+    guard let identifiers else { return nil }
+    try query.refuseDuplicates(in: session)
+    // A row that is named twice is done once.
+    return try identifiers.load().packed.distinct()
+  }
+
+  /// The archive to create when a run begins.
+  var newArchive: NewArchive? {
+    if case .archiving(_, let archive) = work { archive } else { nil }
+  }
+
+  /// The export of a job, with its columns resolved.
+  private static func export(
+    _ export: Job.Export,
+    of job: Job,
+    _ query: PostgresQuery,
+    _ recheck: PostgresChange.Condition
+  ) throws(BatchError) -> Work {
+    for (index, name) in (export.columns ?? []).enumerated() {
+      _ = try located(at: job.place(of: .columns(index))) { () throws(BatchError) in
+        try query.table.requireColumn(named: name)
+      }
+    }
+    var action = export
+    let place = job.place(of: .exportFile)
+    if !export.isInParts {
+      action.file = try located(at: place) { () throws(BatchError) in
+        try ExportFile.resolve(export.file)
+      }
+    }
+    let work = try PostgresExport(
+      of: query.table,
+      key: query.key,
+      export.columns,
+      as: PostgresExport.Format(export.format),
+      condition: recheck,
+      parameters: query.parameters,
+      path: query.path
+    )
+    return .export(work, action)
+  }
+
+  package static func located<Result>(
+    at place: String,
+    _ body: () throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    do {
+      return try body()
+    } catch {
+      throw error.place == nil ? error.located(at: place) : error
+    }
+  }
+
+  /// Refuses the record of a run that somebody has changed, or one of rows that another role has selected.
+  package func refuse(unlessExpecting recorded: [String], at place: String) throws(BatchError) {
+    guard let begun = ExpectedTables(recorded: recorded) else {
+      throw BatchError(
+        .otherRun,
+        "the record of what the run expects of the schema was changed by hand",
+        at: place,
+        remedy: "run with --fresh to set the run aside"
+      )
+    }
+    guard begun.reader != ExpectedTables.reader(of: table, in: database) else { return }
+    throw BatchError(
+      .otherRun,
+      "row security is on for \(table.title.quotedForMessage), and the run's rows were selected as "
+        + (begun.reader.map { "the role \($0.quotedForMessage)" }
+          ?? "a role from which it hides none"),
+      at: place,
+      remedy: "go on as that role, or run with --fresh to set the run aside"
+    )
+  }
+
+  /// The folder of an export to parts; nil for any other work.
+  var exportFolder: ExportFolder? {
+    guard case .export(_, let action) = work, action.isInParts else { return nil }
+    return ExportFolder(path: action.file, permissions: job.files.permissions)
+  }
+
+  /// Refuses a folder that has the export of another job.
+  func refuseOccupiedFolder() throws(BatchError) {
+    guard case .export(_, let action) = work, let exportFolder else { return }
+    try Self.located(at: job.place(of: .exportFolder)) { () throws(BatchError) in
+      try exportFolder.refuse(unlessFor: job, overwriting: action.overwrite)
+    }
+  }
+
+  /// Notes on tables of runs that may keep hosts from finding this run.
+  private static func foreignNotes(for session: PostgresSession) throws(BatchError) -> [String] {
+    guard let tables = try? RunTables(of: session) else { return [] }
+    return try tables.runsElsewhere(ofJob: "", in: session).unreadable.map { schema in
+      "the schema \(schema.quotedForMessage) also has tables of runs, which the role may not read: hosts whose"
+        + " search_path begins there do not take part in this run"
+    }
+  }
+
+  /// Refuses to begin a run beside an unfinished one over the same table that is recorded in another schema.
+  func refuseRunsElsewhere(
+    besides tables: RunTables,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    for (schema, run) in try tables.runsElsewhere(ofJob: job.name, in: session).runs
+    where try RunMetadata(ofSharedRun: run).table == tableIdentity {
+      throw BatchError(
+        .unfinishedRun,
+        "an unfinished run of this job is recorded in the schema \(schema.quotedForMessage), and this session would record"
+          + " another in \(tables.schema.quotedForMessage), the first of its search_path",
+        at: address.description,
+        remedy:
+          "set the search_path of the role so that \(schema.quotedForMessage) comes first, or finish that run"
+      )
+    }
+  }
+
+  /// The identity of the table, independent of its name and columns.
+  var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
+
+  /// The fingerprint of what determines which rows are changed, and to what.
+  package var fingerprint: JobFingerprint {
+    JobFingerprint(
+      job: job,
+      parameters: parameters,
+      store: "",
+      identifiersHash: identifiers?.contentHash
+    )
+  }
+}
+
+extension PostgresPlan.Work {
+  /// What a run of it depends on of the schema as it is now.
+  fileprivate func expectedTables(
+    in database: PostgresDatabase,
+    _ session: PostgresSession
+  ) throws(BatchError) -> ExpectedTables {
+    switch self {
+    case .change(let change): try change.expectedTables(in: database, session)
+    case .archiving(let change, _):
+      try change.expectedTables(keepingCopies: true, in: database, session)
+    case .transform(let transform, _, _, _): try transform.expectedTables(in: database, session)
+    case .export(let export, _): try export.expectedTables(in: database, session)
+    }
+  }
+
+  /// The work with a schema without which it does nothing.
+  fileprivate func expecting(_ expected: ExpectedTables) -> Self {
+    switch self {
+    case .change(var change):
+      change.expected = expected
+      return .change(change)
+    case .archiving: return self
+    case .transform(var transform, let action, let handler, let children):
+      transform.expected = expected
+      return .transform(transform, action, handler, children)
+    case .export(var export, let action):
+      export.expected = expected
+      return .export(export, action)
+    }
+  }
+}
+
+extension Recheck {
+  /// Whether a condition must still hold when a row is written.
+  ///
+  /// A condition that reads other rows or is volatile is checked again only if the job demands it: the run's own work
+  /// might affect it.
+  fileprivate func applies(to condition: CheckedExpression?) -> Bool {
+    switch self {
+    case .off: false
+    case .row: condition?.isAboutRow ?? false
+    case .skip, .fail: true
+    }
+  }
+}
+
+extension PostgresExport.Format {
+  init(_ format: RowFormat) {
+    self = format == .csv ? .csv : .ndjson
+  }
+}
+
+extension Job.Action {
+  fileprivate var leavesUnchanged: Bool {
+    if case .update(let update) = self { update.unchanged == .skip } else { false }
+  }
+}
+
+extension ParameterValues {
+  /// The values that the server's messages must not show.
+  fileprivate var secretTexts: [String] {
+    entries.values.filter(\.isSecret).compactMap { entry in
+      switch entry.value {
+      case .null: nil
+      case .integer(let value): String(value)
+      case .real(let value): String(value)
+      case .text(let value): value
+      }
+    }
+  }
+
+  /// The values in the form bound in PostgreSQL.
+  fileprivate func postgresValues(
+    declared declarations: [String: ParameterDeclaration]
+  ) -> [String: PostgresValue] {
+    var values: [String: PostgresValue] = [:]
+    for (name, entry) in entries {
+      values[name] =
+        switch entry.value {
+        case .null: .null
+        case .integer(let value) where declarations[name]?.type == .boolean: .boolean(value != 0)
+        case .integer(let value): .integer(value)
+        case .real(let value): .real(value)
+        case .text(let value): .text(value)
+        }
+    }
+    return values
+  }
+}
+
+extension Job.DatabaseOptions.Server {
+  /// The database's address for libpq.
+  package func address() throws(BatchError) -> ServerAddress {
+    switch self {
+    case .url(let url): try ServerAddress(url: url)
+    case .service(let name): ServerAddress(service: name)
+    }
+  }
+}
+#endif

@@ -1,0 +1,57 @@
+#if PostgreSQL
+import BatchJobs
+import BatchRuns
+package import BatchIdentifiers
+
+extension FoundRuns<SharedRun> {
+  /// The runs of a job in the database, from which it is decided what its next run does.
+  ///
+  /// - Parameters:
+  ///   - runs: The runs, the newest last.
+  ///   - isRetry: Whether the last one was reopened for what had failed in it.
+  init(_ runs: [SharedRun], isRetry: Bool = false) {
+    self.init()
+    for run in runs {
+      let state: FoundRunState? =
+        switch run.state {
+        case .running: .unfinished
+        case .finished: .finished
+        case .acknowledged: .acknowledged
+        case .setAside: nil
+        }
+      guard let state else { continue }
+      let isLast = run.run == runs.last?.run
+      self.runs.append(
+        FoundRun(
+          run,
+          state,
+          runID: run.runID,
+          isRetry: isRetry && isLast,
+          at: "run \(run.run)"
+        )
+      )
+    }
+  }
+}
+
+extension SharedRun {
+  /// The metadata that the host that began the run recorded.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
+  func described() throws(BatchError) -> RunMetadata {
+    try RunMetadata(ofSharedRun: self)
+  }
+
+  /// Refuses to take part with a changed job, changed parameters, or as a role that sees other rows.
+  package func refuse(unless plan: PostgresPlan) throws(BatchError) {
+    let metadata = try described()
+    try metadata.refuse(
+      unless: plan.job,
+      plan.parameters,
+      identifiersHash: plan.identifiers?.contentHash,
+      at: "run \(run)"
+    )
+    try plan.refuse(unlessExpecting: metadata.schema, at: "run \(run)")
+  }
+}
+#endif

@@ -1,0 +1,75 @@
+#if PostgreSQL
+import BatchJobs
+import BatchRuns
+import BatchIdentifiers
+import BatchPlatform
+
+extension RunMetadata {
+  /// The metadata in the row of a shared run.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
+  init(ofSharedRun run: SharedRun) throws(BatchError) {
+    do throws(BatchError) {
+      try self.init(run.metadata, at: "_batch_run")
+    } catch {
+      guard error.code == .damagedFile else { throw error }
+      throw BatchError(
+        .damagedFile,
+        "the metadata of run \(run.run) in _batch_run cannot be read",
+        advice: "the tables were changed by hand; \(.beginAnew)",
+        underlying: error.underlying
+      )
+    }
+  }
+}
+
+extension RunSummary {
+  /// The summary of a shared run, according to the server.
+  init(_ standing: SharedRunStanding) {
+    let run = standing.run
+    var metadata = RunMetadata(
+      run: run.run,
+      job: run.job,
+      startedAt: run.startedAt,
+      fingerprint: "",
+      schema: [],
+      ledger: .store
+    )
+    metadata.runID = run.runID
+    self.init(metadata, RunProgress(), total: run.total, path: "")
+    outcomes = standing.outcomes
+    chunks = standing.chunks
+    elapsedSeconds = standing.elapsedSeconds
+    endedAt = standing.endedAt
+    switch run.state {
+    case .running: state = .running
+    case .finished, .acknowledged:
+      state = outcomes.failed > 0 ? .completedWithFailures : .completed
+    case .setAside: state = .stopped
+    }
+  }
+
+  /// The summary of a shared run, of which nobody may know but the server: an unfinished run without a live process has
+  /// ended as its last process did, and so has one that was set aside.
+  init(_ standing: SharedRunStanding, of hosts: [RunHostStanding], lease: Duration) {
+    self.init(standing)
+    guard !state.isFinished else { return }
+    let last = hosts.min { $0.silence < $1.silence }
+    lastSeenAt = last?.seenAt
+    guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
+    state = .stopped
+    guard let last else { return }
+    elapsedSeconds = last.seenSeconds
+    guard let exit = last.exit else {
+      // A process that stops takes its row with it.
+      wasKilled = true
+      return
+    }
+    endedAt = last.seenAt
+    switch exit.state {
+    case .stopped: stopReason = exit.reason
+    case .failed: (state, error) = (.failed, exit.reason)
+    }
+  }
+}
+#endif

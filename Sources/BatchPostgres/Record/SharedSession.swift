@@ -1,0 +1,164 @@
+#if PostgreSQL
+import BatchJobs
+import BatchRuns
+import BatchIdentifiers
+
+/// The state of one process's part of a shared run: its commits, the state of the whole run on the server, and its
+/// events.
+final class SharedSession: Sendable {
+  private struct State {
+    /// The run's state when the server was last asked.
+    var standing: SharedRunStanding
+    /// What this process had done by then (`counted…`), and has done by now (`…Here`).
+    var countedHere = Outcomes()
+    var countedChunks = 0
+    var doneHere = Outcomes()
+    var chunksHere = 0
+    var toldAt: ContinuousClock.Instant
+    var state = RunState.running
+    var hold: RunThrottle.Hold?
+    var heldSince: ContinuousClock.Instant?
+    var heldBefore = Duration.zero
+    var toldPaces: Set<RunThrottle.Hold.Cause> = []
+  }
+
+  /// When this process began to process chunks.
+  package let start = ContinuousClock.now
+  /// The number of identifiers done before.
+  private let doneBefore: Int
+  private let state: Lock<State>
+  /// What the process waits for in the server.
+  private let waits: ServerWaits
+
+  init(_ standing: SharedRunStanding, _ waits: ServerWaits) {
+    self.waits = waits
+    doneBefore = standing.outcomes.total
+    state = Lock(State(standing: standing, toldAt: start))
+  }
+
+  /// Notes the server's answer.
+  func update(_ standing: SharedRunStanding) {
+    state.withLock { state in
+      state.standing = standing
+      (state.countedHere, state.countedChunks) = (state.doneHere, state.chunksHere)
+    }
+  }
+
+  /// Notes a committed chunk.
+  func committed(_ commit: Commit) {
+    state.withLock { state in
+      state.doneHere += commit.outcomes
+      state.chunksHere += 1
+    }
+  }
+
+  /// Whether nothing was reported for `interval`; if so, counts this moment as a report.
+  func shouldTell(every interval: Duration) -> Bool {
+    state.withLock { state in
+      guard state.toldAt.duration(to: .now) >= interval else { return false }
+      state.toldAt = .now
+      return true
+    }
+  }
+
+  /// Notes that the run is held, or is no longer held.
+  ///
+  /// - Returns: Whether to report this: a pace only the first time.
+  func hold(_ hold: RunThrottle.Hold?) -> Bool {
+    state.withLock { state in
+      let isNew = state.hold?.cause != hold?.cause
+      if let since = state.heldSince, hold == nil {
+        state.heldBefore += since.duration(to: .now)
+        state.heldSince = nil
+      }
+      if hold != nil { state.heldSince = state.heldSince ?? .now }
+      state.hold = hold
+      guard let hold else {
+        state.state = .running
+        return false
+      }
+      if hold.isPace { return isNew && state.toldPaces.insert(hold.cause).inserted }
+      state.state = hold.cause == .pause ? .paused : .throttled
+      return isNew
+    }
+  }
+
+  /// The number of identifiers that this process completes per second, and why it is held.
+  var pace: (rate: Double?, hold: String?) {
+    let wait = waits.words
+    return state.withLock { state in
+      let seconds = start.duration(to: .now) / .seconds(1)
+      let done = state.doneHere.total
+      return (
+        done > 0 && seconds > 0 ? Double(done) / seconds : nil,
+        state.hold.flatMap { $0.isPace ? nil : $0.reason } ?? wait
+      )
+    }
+  }
+
+  /// The interval at which the server is asked for the state of the run.
+  private static let interval = Duration.seconds(1)
+
+  /// Asks regularly for the state of the run, until the task is cancelled.
+  func watch(
+    _ run: String,
+    in tables: RunTables,
+    by connection: PostgresConnection,
+    telling presence: HostPresence
+  ) async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: Self.interval)
+      if Task.isCancelled { return }
+      let pace = pace
+      presence.tell(rate: pace.rate, hold: pace.hold)
+      let standing = try? await connection.perform { session throws(BatchError) in
+        try tables.standing(ofRun: run, in: session)
+      }
+      if let standing { update(standing) }
+    }
+  }
+
+  /// The state of the run now.
+  func summary() -> RunSummary {
+    let wait = waits.words
+    return state.withLock { state in
+      var summary = RunSummary(state.standing)
+      let seconds = start.duration(to: .now) / .seconds(1)
+      summary.processSeconds = seconds
+      summary.peakResidentBytes = peakResidentBytes()
+      summary.resumedAt = doneBefore
+      let held = state.heldBefore + (state.heldSince?.duration(to: .now) ?? .zero)
+      summary.throttledSeconds = held / .seconds(1)
+      guard !summary.state.isFinished else { return summary }
+      summary.state = state.state
+      summary.throttle = state.hold?.reason
+      if state.state == .running, let wait {
+        (summary.state, summary.throttle) = (.throttled, wait)
+      }
+      summary.outcomes.add(state.doneHere, since: state.countedHere)
+      summary.chunks += state.chunksHere - state.countedChunks
+      let done = summary.done - doneBefore
+      if done > 0, seconds > 0 {
+        let rate = Double(done) / seconds
+        summary.identifiersPerSecond = rate
+        // Nobody knows when a run that is held goes on.
+        if summary.state == .running {
+          summary.etaSeconds = Double(summary.total - summary.done) / rate
+        }
+      }
+      return summary
+    }
+  }
+}
+
+extension Outcomes {
+  /// Adds the difference between two counts.
+  fileprivate mutating func add(_ now: Outcomes, since then: Outcomes) {
+    succeeded += now.succeeded - then.succeeded
+    unchanged += now.unchanged - then.unchanged
+    vanished += now.vanished - then.vanished
+    noLongerMatching += now.noLongerMatching - then.noLongerMatching
+    failed += now.failed - then.failed
+  }
+}
+#endif

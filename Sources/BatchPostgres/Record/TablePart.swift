@@ -1,0 +1,343 @@
+#if PostgreSQL
+import BatchJobs
+package import BatchRuns
+package import BatchIdentifiers
+import BatchPlatform
+import SystemPackage
+
+/// A process's part of a run that is recorded in tables: the spans that it is granted, until nothing is left or a
+/// stop is requested.
+package final class TablePart: RunPart {
+  /// How long a chunk's statement may take before the chunk is halved.
+  private static let statementLimit = Duration.seconds(120)
+
+  private let plan: PostgresPlan
+  private let tables: RunTables
+  private let run: SharedRun
+  private let terms: RunTerms
+  private let hooks: RunHooks
+  private let stop: SharedRunStop
+  private let onEvent: @Sendable (RunEvent) -> Void
+  private let own: PostgresConnection
+  private let session: SharedSession
+  private let presence: HostPresence
+  private let spans: LeasedSpans
+  /// The parts of an export that this process has recorded.
+  private let recordedParts = Lock<[ExportPart]>([])
+  private let workers = Lock<[PostgresConnection]>([])
+  private let attending: Task<Void, Never>
+  private let watching: Task<Void, Never>
+  private var health: ServerWatch?
+  private var looking: Task<Void, Never>?
+  /// How the chunks have ended; nil if they did not, because of ``failure``.
+  private var ending: RunStateMachine.Ending?
+  private var failure: BatchError?
+  private var reason: String?
+  /// Whether this process ended the run, and so reports the end.
+  private var hasEndedRun = false
+
+  private var job: Job { plan.job }
+  private var lease: Duration { job.database.lease }
+
+  /// Joins the run.
+  ///
+  /// - Throws: `BatchError` if nothing was done, as when the server does not answer.
+  init(
+    of run: SharedRun,
+    _ plan: PostgresPlan,
+    in tables: RunTables,
+    _ terms: RunTerms,
+    notifying hooks: RunHooks,
+    stop: SharedRunStop,
+    begins: (RunSummary) -> RunEvent,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) {
+    let (address, lease) = (plan.address, plan.job.database.lease)
+    let connection = { label in
+      PostgresConnection(label: label, address: address, within: stop.closing)
+    }
+    let own = connection("batch")
+    let heartbeat = HostHeartbeat(tables, run: run.run, host: UUID().uuidString.lowercased())
+    let presence = HostPresence(
+      heartbeat,
+      name: ProcessInfo.processInfo.hostName,
+      process: ProcessInfo.processInfo.processIdentifier,
+      lease: lease,
+      by: own
+    )
+    try plan.exportFolder?.make()
+    let session = SharedSession(
+      try await tables.standing(ofRun: run.run, at: address, within: lease, by: own),
+      stop.waits
+    )
+    try await presence.join(within: lease)
+    attending = Task { await presence.stay() }
+    watching = Task { await session.watch(run.run, in: tables, by: own, telling: presence) }
+    spans = LeasedSpans(
+      SpanClaims(heartbeat, lease: lease, inOrder: plan.isInOrder),
+      of: plan.table,
+      key: plan.key,
+      by: connection("batch.spans")
+    )
+    (self.run, self.plan, self.tables, self.terms) = (run, plan, tables, terms)
+    (self.hooks, self.stop, self.onEvent) = (hooks, stop, onEvent)
+    (self.own, self.session, self.presence) = (own, session, presence)
+    onEvent(begins(session.summary()))
+  }
+
+  package var positions: RunPositions { .granted(spans) }
+  package var meanChunkSize: Int? { nil }
+  package var chunkBytes: ChunkBytes { ChunkBytes() }
+  package var spareWorkers: Int { plan.spareWorkers }
+  package var start: ContinuousClock.Instant { session.start }
+  /// Others may be at work, whatever became of a process.
+  package var followsKill: Bool { false }
+  package var requests: any RunRequests { SharedRequests(presence) }
+  package var writer: (any ChunkWriter)? { nil }
+  package var workersCommit: Bool { true }
+  package var notifier: any RunNotifier { hooks }
+
+  package var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? {
+    { [health] conditions in health?.add(to: &conditions) }
+  }
+
+  package func summary() -> RunSummary { session.summary() }
+
+  package func makeProcessor() -> any ChunkProcessor {
+    for note in plan.notes { onEvent(.message("warning: \(note)")) }
+    let connect = { @Sendable [address = plan.address, stop, workers] label in
+      let worker = PostgresConnection(label: label, address: address, within: stop.closing)
+      workers.withLock { $0.append(worker) }
+      return worker
+    }
+    switch plan.work {
+    case .change(let change):
+      return SharedChangeProcessor(
+        chunks(of: change),
+        of: spans,
+        reconnectingFor: lease,
+        by: connect
+      )
+    case .archiving: preconditionFailure("the archive is made before the run has a chunk")
+    case .transform(let transform, let action, let handler, let children):
+      return SharedTransformProcessor(
+        chunks(of: transform),
+        of: spans,
+        patience: action.timeout,
+        reconnectingFor: lease,
+        by: connect,
+        transform.computing(
+          by: handler,
+          run: run.run,
+          // For programs, the code that waits for their answers enforces the timeout.
+          timeout: children == nil ? action.timeout : nil,
+          onFailure: job.skip.failurePolicy(of: run.total)
+        )
+      )
+    case .export(let export, let action):
+      guard let folder = plan.exportFolder else {
+        preconditionFailure("an export to one file is a run of one host")
+      }
+      return ExportPartsProcessor(
+        export: export,
+        format: PostgresExport.Format(action.format),
+        folder: folder,
+        parts: parts,
+        recorded: recordedParts,
+        spans: spans,
+        key: plan.key,
+        host: ProcessInfo.processInfo.hostName,
+        size: terms.policy.chunk.size,
+        onFailure: job.skip.failurePolicy(of: run.total),
+        statementLimit: Self.statementLimit,
+        reconnection: lease,
+        connect: connect
+      )
+    }
+  }
+
+  private var parts: ExportParts { ExportParts(SpanFence(tables, run: run.run)) }
+
+  private func chunks<Change: ChunkChange>(of change: Change) -> ChunkTransaction<Change> {
+    ChunkTransaction(
+      change,
+      SpanFence(tables, run: run.run),
+      limits: .init(
+        lock: job.database.busyTimeout,
+        statement: Self.statementLimit,
+        silence: lease
+      ),
+      onFailure: job.skip.failurePolicy(of: run.total)
+    )
+  }
+
+  /// Looks at the server before the first chunk, which might make others wait longer for a lock, and from then on.
+  package func attend() async {
+    let health = ServerWatch(
+      over: plan.table,
+      at: plan.address,
+      limits: .init(yieldsToVacuum: job.throttle.yieldsToVacuum),
+      workers: workers.withLock { $0 },
+      within: stop.closing
+    )
+    await health.look()
+    self.health = health
+    looking = Task { await health.run() }
+  }
+
+  package func settle() async throws(BatchError) {
+    looking?.cancel()
+    await looking?.value
+    try plan.stop()
+  }
+
+  package func committed(_ chunk: Range<Int>, _ commit: Commit) { session.committed(commit) }
+
+  package func hold(_ hold: RunThrottle.Hold) -> Bool { session.hold(hold) }
+
+  package func release() { _ = session.hold(nil) }
+
+  package func pass() -> Bool { false }
+
+  package func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
+
+  package func takeMessages() -> [String] { plan.takeMessages() }
+
+  // MARK: The end
+
+  package func record(
+    _ ending: RunStateMachine.Ending,
+    _ failure: BatchError?,
+    because reason: String?
+  ) async throws(BatchError) {
+    (self.ending, self.failure, self.reason) = (ending, failure, reason)
+    if ending == .stopped { stop.hasStopped() }
+    guard ending == .completed, failure == nil else { return }
+    do throws(BatchError) {
+      try await publishParts()
+      let (tables, run) = (tables, run.run)
+      hasEndedRun = try await own.persistently(within: lease) { session throws(BatchError) in
+        try tables.finish(run, in: session)
+      }
+    } catch {
+      guard error.code == .interrupted else { throw error }
+      // The next run does the rest.
+      self.ending = .stopped
+    }
+  }
+
+  package func fail(_ error: BatchError) { failure = failure ?? error }
+
+  package func end() async -> TableEnd {
+    looking?.cancel()
+    watching.cancel()
+    await watching.value
+    do throws(BatchError) {
+      session.update(
+        try await tables.standing(ofRun: run.run, at: plan.address, within: lease, by: own)
+      )
+    } catch {
+      if error.code == .interrupted {
+        if ending == .completed { ending = .stopped }
+      } else if failure == nil || error.code == .otherRun {
+        // That the run is gone explains every other failure.
+        failure = terms.phrase(error)
+      }
+    }
+    let summary = endSummary
+    attending.cancel()
+    await attending.value
+    // Spans that it fails to release are taken over when their leases expire.
+    try? await presence.leave(HostExit(summary))
+    await spans.end()
+    await own.close()
+    return TableEnd(
+      summary: summary,
+      notifier: hooks,
+      // The process that ended a finished run reports the end.
+      isToldHere: !summary.state.isFinished || hasEndedRun,
+      run: run,
+      tables: tables,
+      address: plan.address,
+      lease: lease,
+      stop: stop
+    )
+  }
+
+  private var endSummary: RunSummary {
+    var summary = session.summary()
+    if let failure {
+      summary.state = .failed
+      summary.failure = failure
+    } else if ending == .stopped, !summary.state.isFinished {
+      summary.state = .stopped
+      summary.stopReason = reason
+    } else if !summary.state.isFinished {
+      summary.state = .failed
+      summary.failure = BatchError(
+        .alreadyRunning,
+        "another run of this job replaces this one",
+        at: "run \(run.run)",
+        remedy: "see batch status"
+      )
+    }
+    summary.throttle = nil
+    summary.etaSeconds = nil
+    return summary
+  }
+
+  /// Publishes the manifest of an export to parts; each host does so, before the run counts as finished.
+  private func publishParts() async throws(BatchError) {
+    guard case .export(_, let action) = plan.work, let folder = plan.exportFolder else { return }
+    let (parts, total) = (parts, run.total)
+    let recorded = try await own.persistently(within: lease) { session throws(BatchError) in
+      try parts.recorded(ofPositions: total, in: session)
+    }
+    let files = Set(recorded.map(\.file))
+    try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
+    let manifest = parts.manifest(ofJob: job.name, PostgresExport.Format(action.format), recorded)
+    try folder.publish(manifest, naming: recorded, ofRun: run.run)
+  }
+}
+
+extension HostExit {
+  /// The end of a process's part, by its summary; nil if the run is finished.
+  init?(_ summary: RunSummary) {
+    switch summary.state {
+    case .failed: self.init(.failed, because: summary.error)
+    case .stopped: self.init(.stopped, because: summary.stopReason)
+    default: return nil
+    }
+  }
+}
+
+extension RunTables {
+  /// How a run stands; errors of a run that is gone say so.
+  fileprivate func standing(
+    ofRun run: String,
+    at address: ServerAddress,
+    within patience: Duration,
+    by connection: PostgresConnection
+  ) async throws(BatchError) -> SharedRunStanding {
+    let standing = try await connection.persistently(within: patience) {
+      session throws(BatchError) in
+      do throws(BatchError) {
+        return try self.standing(ofRun: run, in: session)
+      } catch {
+        guard error.postgres?.state == .undefinedTable else { throw error }
+        return nil
+      }
+    }
+    if let standing { return standing }
+    throw BatchError(
+      .otherRun,
+      "run \(run) is no longer in the database",
+      at: address.description,
+      remedy: """
+        find out who removed it (batch cleanup does), or whether another server that lacks it has taken over; \
+        batch run starts a new run
+        """
+    )
+  }
+}
+#endif

@@ -1,0 +1,199 @@
+#if PostgreSQL
+import BatchJobs
+package import BatchRuns
+package import BatchIdentifiers
+
+extension TableRecord {
+  /// Begins a run, if no other host does.
+  ///
+  /// Where a connection breaks, all is done again: the run has the same UUID then, so that one whose beginning was committed
+  /// without an answer is found.
+  package func begin(
+    _ request: RunRequest,
+    replacing runs: [FoundRun<SharedRun>]
+  ) async throws(BatchError) -> RunEntry<TablePart> {
+    let identity = RunIdentity(
+      startedAt: try await opening.persistently(within: lease) { session throws(BatchError) in
+        try session.text(
+          "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+        ) ?? ""
+      }
+    )
+    let plan = try await plan(of: identity, creatingArchive: true)
+    // Whoever cannot write its files or start its programs is refused before there is a run.
+    try job.refuseMissingFolders()
+    try plan.refuseOccupiedFolder()
+    _ = try RunHooks(job, parameters: plan.parameters)
+    // Known before the COMMIT, which may be done without an answer.
+    var replaced: [SharedRun] = []
+    let begun = try await PostgresConnection.persistently(within: lease) {
+      () async throws(BatchError) in
+      try await begin(identity, plan, request, replacing: &replaced)
+    }
+    guard let begun else { return .again }
+    for other in replaced { onEvent(.setAside("run \(other.run)")) }
+    let ownPlan = plan.newArchive == nil ? plan : try await self.plan(of: begun)
+    return try await takePart(in: begun, ownPlan, RunEvent.started)
+  }
+
+  /// Tries once to begin a run.
+  ///
+  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
+  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  private func begin(
+    _ identity: RunIdentity,
+    _ plan: PostgresPlan,
+    _ request: RunRequest,
+    replacing replaced: inout [SharedRun]
+  ) async throws(BatchError) -> SharedRun? {
+    let (tables, place) = (requireTables(), address.description)
+    let fetch = PostgresFetch(
+      plan.query,
+      from: plan.address,
+      readers: terms.workerCount,
+      within: stop.opening
+    )
+    let (name, lease) = (job.name, lease)
+    let (unfinished, own) = try await opening.perform {
+      session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
+      // Before it has tables of its own, which a refusal would leave.
+      try plan.refuseRunsElsewhere(besides: tables, in: session)
+      try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+      try session.begin(TransactionOptions(idleTimeout: lease))
+      do throws(BatchError) {
+        try tables.lock(job: name, in: session)
+        let runs = try tables.runs(ofJob: name, in: session)
+        let own = runs.first { $0.run == identity.run }
+        if own == nil,
+          case .begin(let replaced) = try RunDecision(FoundRuns(runs), request, job: name)
+        {
+          let unfinished = replaced.map(\.record)
+          try tables.lock(job: name, over: plan.table, in: session)
+          try plan.refuseRunsElsewhere(besides: tables, in: session)
+          try tables.refuseIfAlive(unfinished, within: lease, in: session)
+          return (unfinished, nil)
+        }
+        session.rollBack()
+        return (nil, own)
+      } catch {
+        session.rollBack()
+        throw error
+      }
+    }
+    guard let unfinished else { return own }
+    replaced = unfinished
+    let staying = Task { [opening] in await opening.stayInTransaction(endingAfter: lease) }
+    defer { staying.cancel() }
+    do throws(BatchError) {
+      let given = try await opening.perform { session throws(BatchError) in
+        try plan.givenIdentifiers(in: session)
+      }
+      let list: PackedIdentifiers
+      if let given {
+        list = given
+      } else {
+        list = try await fetch.run(store: plan.database.derivedIdentity)
+      }
+      let run = identity.run
+      let metadata = metadata(of: identity, plan)
+      // Whoever cannot start its programs is refused before there is a run.
+      try plan.start(run: run, atMost: terms.workerCount, hasRows: list.count > 0)
+      let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
+        guard session.isInTransaction else {
+          let error = PostgresError("the connection broke", state: .connectionFailure)
+          throw BatchError(error, server: place)
+        }
+        for other in unfinished { try tables.setAside(other.run, in: session) }
+        // The rows were selected under the same schema.
+        try plan.expected.verify(in: session)
+        var expected = plan.expected
+        if let archive = plan.newArchive {
+          try archive.create(in: session)
+          try expected.add(archive: archive.name, in: session)
+        }
+        let description = try SharedRun.Description(metadata, expecting: expected)
+        try tables.begin(run, description, over: list, in: session)
+        try session.commit()
+        return try tables.runs(ofJob: name, in: session).first { $0.run == run }
+      }
+      guard let begun else {
+        try plan.stop()
+        return nil
+      }
+      return begun
+    } catch {
+      try? await opening.perform { session throws(BatchError) in session.rollBack() }
+      try? plan.stop()
+      throw error
+    }
+  }
+
+  private func metadata(of identity: RunIdentity, _ plan: PostgresPlan) -> RunMetadata {
+    var metadata = RunMetadata(
+      run: identity.run,
+      job: job.name,
+      startedAt: identity.startedAt,
+      fingerprint: plan.fingerprint.text,
+      schema: [],
+      ledger: .store
+    )
+    metadata.table = plan.tableIdentity
+    metadata.database = plan.address.description
+    metadata.runID = options.runID
+    metadata.invocation = job.invocation(commandLine: options.commandLine)
+    metadata.parameters = plan.parameters.recorded
+    return metadata
+  }
+}
+
+extension SharedRun.Description {
+  /// The description of a run that depends on a schema.
+  fileprivate init(
+    _ metadata: RunMetadata,
+    expecting expected: ExpectedTables
+  ) throws(BatchError) {
+    var metadata = metadata
+    metadata.schema = expected.recorded
+    self.init(
+      job: metadata.job,
+      runID: metadata.runID,
+      fingerprint: metadata.fingerprint,
+      metadata: try Checkpoint.encode(metadata)
+    )
+  }
+}
+
+extension PostgresConnection {
+  /// Says something in an open transaction now and then, until the task is cancelled, so that the server ends it only if
+  /// this process is gone.
+  fileprivate nonisolated func stayInTransaction(endingAfter silence: Duration) async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: silence / 4)
+      if Task.isCancelled { return }
+      try? await perform { session throws(BatchError) in
+        if session.isInTransaction { try session.run("SELECT 1") }
+      }
+    }
+  }
+}
+
+extension RunTables {
+  /// Refuses to set aside a run on which a process is working.
+  fileprivate func refuseIfAlive(
+    _ runs: [SharedRun],
+    within lease: Duration,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    for run in runs {
+      let host = try hosts(ofRun: run.run, in: session).first { $0.isAlive(within: lease) }
+      guard let host else { continue }
+      throw BatchError(
+        .alreadyRunning,
+        "run \(run.run) of this job is alive (process \(host.process) on \(host.name))",
+        at: session.address.description,
+        remedy: "stop it first: batch cancel"
+      )
+    }
+  }
+}
+#endif

@@ -1,0 +1,259 @@
+#if PostgreSQL
+package import BatchJobs
+package import BatchRuns
+package import BatchIdentifiers
+
+/// The record of a job's runs in tables of its database, in which any number of hosts take part.
+///
+/// What comes before the chunks is done by one connection, which is open only meanwhile: servers have few.
+package final class TableRecord: RunRecord {
+  let job: Job
+  package let options: RunOptions
+  /// The handlers that the `handler` of a transform may name.
+  package let handlers: [String: TransformHandler]
+  package let address: ServerAddress
+  package let stopSwitch: StopSwitch
+  package let stop: SharedRunStop
+  let opening: PostgresConnection
+  package let onEvent: @Sendable (RunEvent) -> Void
+  package let terms: RunTerms
+  /// The tables, as they were found.
+  private var tables: RunTables?
+
+  package init(
+    of job: Job,
+    on server: Job.DatabaseOptions.Server,
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler],
+    _ terms: RunTerms,
+    stop stopSwitch: StopSwitch,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) {
+    (self.job, self.options, self.handlers) = (job, options, handlers)
+    (self.terms, self.stopSwitch) = (terms, stopSwitch)
+    self.onEvent = onEvent
+    address = try job.address(of: server)
+    let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) { words in
+      onEvent(.message(words))
+    }
+    stop = SharedRunStop(waits)
+    opening = PostgresConnection(label: job.beginner, address: address, within: stop.opening)
+  }
+
+  package var lease: Duration { job.database.lease }
+
+  package func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<SharedRun> {
+    stopSwitch.onStop { [stop] in stop.request() }
+    let name = job.name
+    try await opening.reach(within: lease)
+    let (tables, found) = try await opening.persistently(within: lease) {
+      session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let runs = try tables.runs(ofJobIfThere: name, in: session)
+      let retried = request.retriesFailures ? runs.last : nil
+      let isRetry = try retried.map { run throws(BatchError) in
+        try tables.isRetry(run.run, in: session)
+      }
+      var found = FoundRuns(runs, isRetry: isRetry ?? false)
+      if let retried, retried.state == .setAside {
+        found.obstacle = tables.isSetAside(retried.run, in: session)
+      }
+      return (tables, found)
+    }
+    self.tables = tables
+    return found
+  }
+
+  /// The tables of a run that was found.
+  func requireTables() -> RunTables {
+    guard let tables else { preconditionFailure("a run that nobody has found") }
+    return tables
+  }
+
+  package func explained(_ error: BatchError) -> BatchError {
+    error.afterStop(at: address.description)
+  }
+
+  /// Only a lock goes away by itself: a lost connection was waited for already.
+  package func isTransient(_ error: BatchError) -> Bool { error.code == .busy }
+
+  package func wait(_ time: Duration) async throws(BatchError) {
+    try await stopSwitch.wait(for: time, at: address.description)
+  }
+
+  package func close() async { await opening.close() }
+
+  package func result(of run: FoundRun<SharedRun>) async throws(BatchError) -> RunSummary {
+    try await summary(of: run.record)
+  }
+
+  package func end(of run: FoundRun<SharedRun>) async throws(BatchError) -> TableEnd {
+    let run = run.record
+    let metadata = try run.described()
+    let parameters = try options.parameters(of: job, for: RunIdentity(metadata))
+    // The hooks of another job are not those of this end.
+    try metadata.refuse(unless: job, parameters, at: "run \(run.run)")
+    let hooks = try RunHooks(job, parameters: parameters)
+    onEvent(.message("the run was finished before; this concludes it"))
+    return TableEnd(
+      summary: try await summary(of: run),
+      notifier: hooks,
+      isToldHere: true,
+      run: run,
+      tables: requireTables(),
+      address: address,
+      lease: lease,
+      stop: stop
+    )
+  }
+
+  // MARK: Taking part
+
+  package func join(
+    _ run: FoundRun<SharedRun>,
+    retryingFailures: Bool
+  ) async throws(BatchError) -> RunEntry<TablePart> {
+    guard retryingFailures, run.state != .unfinished else {
+      if retryingFailures, !run.isRetry {
+        throw BatchError(
+          .unfinishedRun,
+          "the run is unfinished, and what fails in it is retried when it is finished",
+          at: "run \(run.record.run)",
+          remedy: "finish it first: batch run"
+        )
+      }
+      return try await takePart(in: run.record, RunEvent.resumed)
+    }
+    return try await reopen(run.record)
+  }
+
+  /// Reopens a run for what has failed in it, and takes part in that.
+  private func reopen(_ run: SharedRun) async throws(BatchError) -> RunEntry<TablePart> {
+    guard job.action.writes else {
+      throw BatchError(
+        .invalidJob,
+        "this job has no failed identifiers that can be retried",
+        at: "run \(run.run)",
+        remedy: "correct what is wrong and run it again: an export only reads"
+      )
+    }
+    // Before anything is written: another job is refused.
+    _ = try await plan(of: run)
+    let (tables, name) = (requireTables(), job.name)
+    let isOpen = try await opening.persistently(within: lease) { session throws(BatchError) in
+      try session.transaction { () throws(BatchError) in
+        try tables.lock(job: name, in: session)
+        return try tables.reopen(run.run, in: session)
+      }
+    }
+    guard isOpen else {
+      onEvent(.message("nothing has failed; nothing to retry"))
+      return .result(try await summary(of: run))
+    }
+    return try await takePart(in: run) { summary in
+      // Whatever is open again has failed before.
+      var summary = summary
+      summary.outcomes.failed = summary.total - summary.done
+      return RunEvent.retryingFailures(summary)
+    }
+  }
+
+  /// Resolves the job for a run that there is, and takes part in it.
+  private func takePart(
+    in run: SharedRun,
+    _ begins: (RunSummary) -> RunEvent
+  ) async throws(BatchError) -> RunEntry<TablePart> {
+    let plan = try await plan(of: run)
+    try await prepare(toTakePartIn: run)
+    try plan.start(run: run.run, atMost: terms.workerCount, hasRows: true)
+    return try await takePart(in: run, plan, begins)
+  }
+
+  func takePart(
+    in run: SharedRun,
+    _ plan: PostgresPlan,
+    _ begins: (RunSummary) -> RunEvent
+  ) async throws(BatchError) -> RunEntry<TablePart> {
+    let hooks = try RunHooks(job, parameters: plan.parameters)
+    await opening.close()
+    return .part(
+      try await TablePart(
+        of: run,
+        plan,
+        in: requireTables(),
+        terms,
+        notifying: hooks,
+        stop: stop,
+        begins: begins,
+        onEvent: onEvent
+      )
+    )
+  }
+
+  package func plan(
+    of run: RunIdentity,
+    creatingArchive createsArchive: Bool = false,
+  ) async throws(BatchError) -> PostgresPlan {
+    let (job, handlers) = (job, handlers)
+    let parameters = try options.parameters(of: job, for: run)
+    return try await opening.persistently(within: lease) { session throws(BatchError) in
+      try PostgresPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        creatingArchive: createsArchive,
+        expecting: run.schema,
+        in: session
+      )
+    }
+  }
+
+  /// Resolves the job for a shared run, and refuses it if it differs from the run's.
+  package func plan(of run: SharedRun) async throws(BatchError) -> PostgresPlan {
+    let plan = try await plan(of: RunIdentity(run.described()))
+    try run.refuse(unless: plan)
+    return plan
+  }
+
+  /// Removes requests to processes that are gone.
+  private func prepare(toTakePartIn run: SharedRun) async throws(BatchError) {
+    let (tables, lease) = (requireTables(), lease)
+    try await opening.persistently(within: lease) { session throws(BatchError) in
+      let hosts = try tables.hosts(ofRun: run.run, in: session)
+      guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
+      try tables.request(nil, of: run.run, in: session)
+    }
+  }
+
+  private func summary(of run: SharedRun) async throws(BatchError) -> RunSummary {
+    let tables = requireTables()
+    let standing = try await opening.persistently(within: lease) { session throws(BatchError) in
+      try tables.standing(ofRun: run.run, in: session)
+    }
+    guard let standing else {
+      throw BatchError(
+        .otherRun,
+        "run \(run.run) is no longer in the database",
+        remedy: "run again"
+      )
+    }
+    return RunSummary(standing)
+  }
+}
+
+extension PostgresConnection {
+  /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that
+  /// starts or has no connection left is waited for.
+  fileprivate nonisolated func reach(within patience: Duration) async throws(BatchError) {
+    do {
+      try await perform { _ throws(BatchError) in }
+    } catch {
+      guard error.code == .connectionLost, error.postgres?.state?.isTemporaryRefusal == true
+      else {
+        throw error
+      }
+      try await persistently(within: patience) { _ throws(BatchError) in }
+    }
+  }
+}
+#endif

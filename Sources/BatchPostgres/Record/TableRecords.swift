@@ -1,0 +1,269 @@
+#if PostgreSQL
+package import BatchJobs
+package import BatchRuns
+package import BatchIdentifiers
+
+/// The records of a job's runs in tables of its database, which hosts share.
+package struct TableRecords: RunRecords {
+  let job: Job
+
+  package init(of job: Job) { self.job = job }
+
+  package var cause: any RunCause { job }
+
+  package func nextStep(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async -> NextStep {
+    do throws(BatchError) {
+      try options.check()
+      return try await job.inSession { [job] session throws(BatchError) in
+        let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
+        return NextStep(of: job, options, after: runs)
+      }
+    } catch {
+      return NextStep(refusing: "\(error)")
+    }
+  }
+
+  package func status(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> RunStatus {
+    try await job.inSession { [job] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try job.sharedRun(nil, tables, in: session)
+      if let id = options.runID, run.runID?.hasSameBytes(as: id) != true {
+        throw BatchError.unknownRunID(id, at: session.address.description)
+      }
+      guard let standing = try tables.standing(ofRun: run.run, in: session) else {
+        throw BatchError(.otherRun, "run \(run.run) has just been removed", remedy: "ask again")
+      }
+      let hosts = try tables.hosts(ofRun: run.run, in: session)
+      let runs = try tables.runs(ofJob: job.name, in: session)
+      var next = NextStep(of: job, options, after: runs)
+      if let beginning = try job.wordsOfBeginning(in: session) {
+        next = NextStep(next.name, "\(next.words); one begins: \(beginning)")
+      }
+      return RunStatus(standing, hosts, lease: job.database.lease, next: next)
+    }
+  }
+
+  /// Those that `batch cleanup` has not removed.
+  package func history() async throws(BatchError) -> JobHistory {
+    try await job.inSession { [job] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      var runs: [RecordedRun] = []
+      for run in try tables.runs(ofJobIfThere: job.name, in: session) {
+        runs += try recorded(run, tables, in: session).map { [$0] } ?? []
+      }
+      return JobHistory(folder: session.address.description, bytes: 0, runs: runs.reversed())
+    }
+  }
+
+  package func run(named name: String) async throws(BatchError) -> RecordedRun {
+    try await job.inSession { [job] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try job.sharedRun(name, tables, in: session)
+      guard let recorded = try recorded(run, tables, in: session) else {
+        throw BatchError.unknownRun(name, count: 0, at: session.address.description)
+      }
+      return recorded
+    }
+  }
+
+  /// A run in the database; nil if it has just been removed.
+  private func recorded(
+    _ run: SharedRun,
+    _ tables: RunTables,
+    in session: PostgresSession
+  ) throws(BatchError) -> RecordedRun? {
+    guard let standing = try tables.standing(ofRun: run.run, in: session) else { return nil }
+    let hosts = try tables.hosts(ofRun: run.run, in: session)
+    let summary = RunSummary(standing, of: hosts, lease: job.database.lease)
+    return RecordedRun(try run.described(), summary)
+  }
+
+  package func identifiers(
+    _ outcome: IdentifierSelection.Outcome,
+    ofRun name: String?
+  ) async throws(BatchError) -> IdentifierSelection {
+    try await job.inSession { [job] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try job.sharedRun(name, tables, in: session)
+      let list = try tables.list(ofRun: run.run, in: session).packed
+      guard list.count == run.total else {
+        throw BatchError(
+          .outcomeNotRecorded,
+          "the identifiers of run \(run.run) are gone from the database",
+          at: session.address.description,
+          remedy: "batch cleanup removes them; they cannot be restored"
+        )
+      }
+      return try IdentifierSelection(
+        list,
+        outcome,
+        outcome == .all ? nil : tables.rowOutcomes(ofRun: run.run, in: session)
+      )
+    }
+  }
+
+  package func request(
+    _ change: @escaping @Sendable (inout RunControl) -> Void
+  ) async throws(BatchError) {
+    try await job.inSession { [job] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try job.sharedRun(nil, tables, in: session)
+      try session.transaction { () throws(BatchError) in
+        // One request at a time: each replaces the previous one.
+        try tables.lock(job: job.name, in: session)
+        let hosts = try tables.hosts(ofRun: run.run, in: session)
+        guard run.state == .running,
+          hosts.contains(where: { $0.isAlive(within: job.database.lease) })
+        else {
+          throw BatchError(
+            .notRunning,
+            "no run of job \"\(job.name)\" is alive",
+            at: session.address.description,
+            advice: "\(.start) starts or resumes it"
+          )
+        }
+        let text = try tables.standing(ofRun: run.run, in: session)?.control
+        var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
+        change(&control)
+        _ = try job.policy.adjusted(by: control.settings)
+        try tables.request(control.sharedText, of: run.run, in: session)
+      }
+    }
+  }
+
+  /// Acknowledged runs with a run ID stay as long as the job remembers them, and the last run stays if its failures can
+  /// be retried; unfinished and unacknowledged runs always stay.
+  package func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup {
+    try await job.inSession { [job] session throws(BatchError) in
+      var cleanup = JobCleanup()
+      let tables = try RunTables(of: session)
+      guard try tables.exist(in: session) else { return cleanup }
+      cleanup.runCount = try session.transaction { () throws(BatchError) in
+        try tables.lock(job: job.name, in: session)
+        let runs = try tables.runs(ofJob: job.name, in: session)
+        var count = 0
+        for run in runs where run.state == .acknowledged || run.state == .setAside {
+          guard let standing = try tables.standing(ofRun: run.run, in: session) else { continue }
+          let isRemembered =
+            run.runID != nil && run.state == .acknowledged
+            && (standing.endedAt ?? "") >= job.checkpoint.oldestEnd ?? ""
+          let isToBeRetried = run.run == runs.last?.run && standing.outcomes.failed > 0
+          if isRemembered || isToBeRetried { continue }
+          try tables.remove(run.run, in: session)
+          count += 1
+        }
+        return count
+      }
+      return cleanup
+    }
+  }
+
+  package func isBeginning() async -> Bool {
+    let isLocked = try? await job.inSession { [job] session throws(BatchError) in
+      try RunTables(of: session).isLocked(job: job.name, in: session)
+    }
+    return isLocked ?? false
+  }
+}
+
+extension NextStep {
+  /// What a job's next run does.
+  ///
+  /// - Parameters:
+  ///   - job: The job.
+  ///   - options: The options of that run; parameters that are not given are not compared.
+  ///   - runs: The runs of the job in the database, the newest last.
+  init(of job: Job, _ options: RunOptions, after runs: [SharedRun]) {
+    do throws(BatchError) {
+      let decision = try RunDecision(FoundRuns(runs), options.request, job: job.name)
+      switch decision {
+      case .join(let run), .conclude(let run), .concludeFirst(let run):
+        let metadata = try run.record.described()
+        try metadata.refuse(
+          unless: job,
+          options.givenParameters(of: job, for: RunIdentity(metadata)),
+          at: run.place ?? metadata.run
+        )
+      case .begin, .nothing: break
+      }
+      self.init(decision.name, decision.words(joining: "takes part in the unfinished run"))
+    } catch {
+      self.init(refusing: "\(error)")
+    }
+  }
+}
+
+extension RunOptions {
+  /// The values of a job's parameters for a run; nil if none, or not all, are given.
+  fileprivate func givenParameters(of job: Job, for run: RunIdentity) -> ParameterValues? {
+    guard let parameterTexts, !parameterTexts.isEmpty else { return nil }
+    return try? ParameterValues(
+      arguments: parameterTexts,
+      declarations: job.parameters,
+      runStartedAt: run.startedAt,
+      runID: run.run
+    )
+  }
+}
+
+extension RunStatus {
+  /// How a run stands across all its processes.
+  fileprivate init(
+    _ standing: SharedRunStanding,
+    _ hosts: [RunHostStanding],
+    lease: Duration,
+    next: NextStep
+  ) {
+    // It does not matter how processes left a run that is over.
+    let isOver = standing.run.state != .running
+    let shown = hosts.filter { !isOver || $0.isAlive(within: lease) }.map {
+      Host($0, lease: lease)
+    }
+    var summary = RunSummary(standing, of: hosts, lease: lease)
+    let alive = shown.filter(\.isAlive)
+    if summary.state == .running {
+      let rates = alive.compactMap(\.identifiersPerSecond)
+      let rate = rates.reduce(0, +)
+      if rate > 0 {
+        summary.identifiersPerSecond = rate
+        summary.etaSeconds = Double(summary.total - summary.done) / rate
+      }
+      if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
+        summary.throttle = hold
+        summary.etaSeconds = nil
+        summary.state = hold.hasPrefix("pause") ? .paused : .throttled
+      }
+    }
+    self.init(summary, in: nil, next: next)
+    sharing = Sharing(
+      hosts: shown,
+      spans: standing.spanCount,
+      spansDone: standing.doneSpanCount,
+      isBeginning: !isOver && hosts.isEmpty && standing.elapsedSeconds < 5
+    )
+  }
+}
+
+extension RunStatus.Host {
+  fileprivate init(_ host: RunHostStanding, lease: Duration) {
+    self.init(
+      name: host.name,
+      process: host.process,
+      spans: host.spanCount,
+      // One that misses heartbeats may be waiting.
+      identifiersPerSecond: host.isAlive(within: min(lease, .seconds(5))) ? host.rate : nil,
+      hold: host.isAlive(within: lease) ? host.hold : nil,
+      lastSeenSecondsAgo: host.silence / .seconds(1),
+      isAlive: host.isAlive(within: lease),
+      end: host.exit?.state.rawValue,
+      reason: host.exit?.reason
+    )
+  }
+}
+#endif

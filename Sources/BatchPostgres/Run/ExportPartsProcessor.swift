@@ -1,0 +1,135 @@
+#if PostgreSQL
+import BatchJobs
+import BatchRuns
+import BatchIdentifiers
+import SystemPackage
+
+/// Exports to parts: a worker reads a chunk's rows piece by piece into a file of its own, and records the file once
+/// it is on disk.
+///
+/// Chunks are as large as spans, so there are few files; only a small piece is in memory at a time.
+struct ExportPartsProcessor: ChunkProcessor {
+  struct Prepared: Sendable {
+    let part: ExportPart
+    let written: ChunkResult
+    let worker: PostgresConnection
+    /// How long it took to read and write the rows.
+    let duration: Duration
+  }
+
+  let export: PostgresExport
+  let format: PostgresExport.Format
+  let folder: ExportFolder
+  let parts: ExportParts
+  /// Receives each part that is recorded.
+  let recorded: Lock<[ExportPart]>
+  let spans: LeasedSpans
+  let key: PostgresKey
+  /// The machine's name.
+  let host: String
+  /// The number of identifiers to read at once.
+  let size: Int
+  let onFailure: FailurePolicy
+  let statementLimit: Duration
+  /// How long to retry a broken connection.
+  let reconnection: Duration
+  let connect: PostgresConnection.Connecting
+
+  var inOrder: Bool { false }
+  var patience: Duration? { nil }
+  /// A file for each span.
+  var chunkSize: Int? { RunPolicy.chunkSizeLimit }
+
+  func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
+
+  func prepare(
+    _ positions: Range<Int>,
+    _ attempt: Attempt<Prepared>,
+    in worker: PostgresConnection
+  ) async throws(BatchError) -> PreparedChunk<Prepared> {
+    let start = ContinuousClock.now
+    let span = try spans.span(of: positions)
+    let name = parts.fileName(of: positions, format)
+    let file = try folder.makeFile(named: name)
+    var written = ChunkResult()
+    var bytes = 0
+    do throws(BatchError) {
+      // Only the first file has the header, so that the concatenated files are one export.
+      if positions.lowerBound == 0 {
+        try file.write(export.header)
+        bytes = export.header.count
+      }
+      var next = positions.lowerBound
+      while next < positions.upperBound {
+        let end = min(next + size, positions.upperBound)
+        let lines = try await lines(
+          for: span.keys(next..<end, key: key),
+          after: written.failures.count,
+          in: worker
+        )
+        try file.write(lines.bytes)
+        bytes += lines.bytes.count
+        let offset = next - positions.lowerBound
+        written.append(lines.result, from: offset)
+        next += lines.count
+      }
+      try file.publish(overwriting: true)
+    } catch {
+      file.remove()
+      throw error
+    }
+    let part = ExportPart(
+      positions,
+      host: host,
+      file: name,
+      rows: written.succeeded,
+      bytes: bytes
+    )
+    let prepared = Prepared(
+      part: part,
+      written: written,
+      worker: worker,
+      duration: start.duration(to: .now)
+    )
+    return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
+  }
+
+  private func lines(
+    for keys: RowKeys,
+    after failureCount: Int,
+    in worker: PostgresConnection
+  ) async throws(BatchError) -> ExportedLines {
+    let (export, limit, policy) = (export, statementLimit, onFailure.after(failureCount))
+    return try await worker.persistently(within: reconnection) { session throws(BatchError) in
+      try export.lines(
+        for: keys,
+        onFailure: policy,
+        holding: ChunkBytes.chunkLimit,
+        within: limit,
+        in: session
+      )
+    }
+  }
+
+  func commit(
+    _ prepared: Prepared,
+    at positions: Range<Int>
+  ) async throws(BatchError) -> Commit {
+    let (parts, policy) = (parts, onFailure)
+    let lease = try spans.span(of: positions).lease
+    // After a broken connection, the ledger has the outcome of the part. Whatever comes of this, the file stays: it may
+    // be recorded without an answer, and the end of the run removes those that are not.
+    try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
+      try parts.record(
+        prepared.part,
+        prepared.written,
+        under: lease,
+        onFailure: policy,
+        in: session
+      )
+    }
+    recorded.withLock { $0.append(prepared.part) }
+    return Commit(outcomes: prepared.written.outcomes, duration: prepared.duration)
+  }
+}
+#endif

@@ -1,0 +1,205 @@
+package import BatchJobs
+import BatchRuns
+package import BatchIdentifiers
+
+extension JobPlan {
+  /// Warnings about how a run finds and writes rows.
+  package func warnings(
+    about queryPlan: QueryPlan,
+    fullScan: Bool,
+    _ lookUp: PlanReport.LookUp?,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    var warnings: [String] = []
+    let repeated = Set(queryPlan.scannedForEachRow).sorted()
+    if !repeated.isEmpty {
+      warnings.append(
+        "where scans all of \(repeated.map(\.quotedForMessage).joined(separator: ", ")) for"
+          + " each row of \"\(entity.name)\"; an index that its subquery can use would make the"
+          + " selection much faster"
+      )
+    } else if fullScan, let condition, condition.terms.contains(where: { !$0.reads.isEmpty }) {
+      warnings.append(
+        "where reads every row of \"\(entity.name)\", and what its subqueries"
+          + " read; an index could help those, and the selection only"
+      )
+    } else if fullScan, !queryPlan.materializes(entity.table) {
+      warnings.append(
+        "where reads every row of \"\(entity.name)\"; an index would help"
+          + " the selection, not the rest of the run"
+      )
+    }
+    if job.action.writes, job.database.journalMode == .wal, store.journalMode != "wal" {
+      warnings.append(
+        "the database's journal mode changes from \(store.journalMode) to wal, which stays"
+      )
+    }
+    if job.action.writes, try connection.isReplicatedByLitestream() {
+      warnings.append(
+        "Litestream replicates the database: the run leaves it to Litestream to restart the log, and"
+          + " waits for that where the log is longer than throttle.maximumWAL,"
+          + " \(ByteSize(bytes: job.throttle.maximumWAL))"
+      )
+    }
+    warnings += job.risks
+    switch query.key.origin {
+    case .wholeRow:
+      warnings.append(
+        "\"\(entity.name)\" does not show the keys of its tables, so each row is found by all of its"
+          + " columns; source.key may name better ones"
+      )
+    case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
+    }
+    let compiled = if case .change(let change, _) = work { change.statements } else { statements }
+    let triggers = job.action.writes ? try connection.triggers(setOffBy: compiled) : [:]
+    warnings += try writtenEntity.warnings(
+      about: job,
+      triggers: Set(triggers.keys),
+      in: connection
+    )
+    if job.action.writes, store.coreData != nil {
+      warnings.append(
+        "this is a Core Data store, and \(job.database.coreData == .overwrite ? "is" : "would be")"
+          + " overwritten: no app may open it again, since it would not notice the change; neither"
+          + " delete rules nor Core Data's history are maintained"
+      )
+    }
+    var scans = false
+    for sql in compiled {
+      // A subquery of the condition may well scan the table: that is not how rows are found.
+      if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
+    }
+    // No index could find rows that a query computes, and a copy has one.
+    if scans, job.action.writes || lookUp == nil {
+      warnings.append(
+        "each row is found by reading all of \"\(entity.name)\"; an index on"
+          + " \(query.key.columns.joined(separator: ", ")) would make the run much faster"
+      )
+    }
+    return warnings
+  }
+
+  /// Warnings about the indexes that a job writes besides the table's rows.
+  func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
+    guard let change, case let shape = change.undoShape, !shape.isDeletion else { return [] }
+    let columns = shape.columns
+    var indexes: [String] = []
+    for index in try connection.texts(
+      "SELECT name FROM pragma_index_list(?)",
+      .text(change.entity.table)
+    ) {
+      let indexed = try connection.texts(
+        "SELECT ifnull(name, '') FROM pragma_index_info(?)",
+        .text(index)
+      )
+      let sql = try connection.texts(
+        "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ? AND sql IS NOT NULL",
+        .text(index)
+      )
+      // An expression, or the condition of a partial index, names its columns only in its text.
+      let isWritten = columns.contains { column in
+        indexed.contains { SQLName.equal($0, column) }
+          || (indexed.contains("") || sql.contains { $0.uppercased().contains(" WHERE ") })
+            && sql.contains { $0.hasWord(column) }
+      }
+      if isWritten { indexes.append(index) }
+    }
+    if indexes.isEmpty { return [] }
+    let names = indexes.sorted().quoted
+    return [
+      "each row that changes moves its entry in the \(indexes.count == 1 ? "index" : "indexes") \(names),"
+        + " which takes longer than the row itself, and may make the file grow"
+    ]
+  }
+
+  /// What undoing a run would leave unchanged.
+  func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
+    guard job.undo != nil else { return [] }
+    let others = writes.tables.filter { $0.foldedForSQLite != writtenEntity.table.foldedForSQLite }
+    var warnings: [String] = []
+    if !others.isEmpty {
+      warnings.append(
+        "the run also writes \(others.sorted().quoted), which batch undo leaves as it is"
+      )
+    }
+    let columns = change?.undoShape.columnsBeside(writes, in: writtenEntity) ?? []
+    if !columns.isEmpty {
+      warnings.append(
+        "triggers may write \(columns.quoted) of \(writtenEntity.table.quotedForMessage) as well, which"
+          + " batch undo leaves as it is"
+      )
+    }
+    return warnings
+  }
+
+  /// The error of reading the first rows, unless an update's values report it.
+  func warningsAboutReading(
+    by sampler: RowSampler,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    if case .update = job.action { return [] }
+    do throws(BatchError) {
+      _ = try sampler.rows(limit: 5, in: connection)
+      return []
+    } catch {
+      guard error.isAboutRows else { throw error }
+      let end =
+        job.skip.limit > 0 ? "skip decides how many may fail" : "the first one stops the run"
+      return [
+        "one of the first rows cannot be read: \(error.message); \(end)"
+      ]
+    }
+  }
+}
+
+extension Entity {
+  /// Warnings about parts of the schema that an operator may have forgotten.
+  fileprivate func warnings(
+    about job: Job,
+    triggers running: Set<String>,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    guard job.action.writes else { return [] }
+    var warnings: [String] = []
+    let triggers = try connection.texts(
+      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?",
+      .text(table)
+    ).filter(running.contains)
+    if !triggers.isEmpty {
+      warnings.append("\"\(name)\" has triggers, which run: \(triggers.joined(separator: ", "))")
+    }
+    if case .delete = job.action {
+      let isEnforced = job.database.foreignKeys
+      // Rows of the table itself are tried in their order.
+      let children = try connection.texts(
+        """
+        SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
+        WHERE s.type = 'table' AND lower(f."table") = lower(?1)
+          AND (NOT ?2 OR f.on_delete IN ('NO ACTION', 'RESTRICT') AND lower(s.name) <> lower(?1))
+        """,
+        .text(table),
+        .integer(isEnforced ? 1 : 0)
+      )
+      if !children.isEmpty, isEnforced {
+        warnings.append(
+          "a row that rows of \(children.joined(separator: ", ")) refer to cannot be deleted"
+            + " (database.foreignKeys), and fails"
+        )
+      } else if !children.isEmpty {
+        warnings.append(
+          "rows of \(children.joined(separator: ", ")) refer to \"\(name)\" and are left as they"
+            + " are; database.foreignKeys enforces foreign keys"
+        )
+      }
+    }
+    return warnings
+  }
+}
+
+extension String {
+  /// Whether SQL contains this name, or a word in a text that looks like it.
+  fileprivate func hasWord(_ name: String) -> Bool {
+    let words = split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+    return contains(SQLName.standard(name)) || words.contains { SQLName.equal(String($0), name) }
+  }
+}
