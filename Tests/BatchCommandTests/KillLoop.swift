@@ -72,7 +72,7 @@ struct KillLoop {
     var hadSaidAll = false
     // On a machine that has become slower, each run would be killed before it has done anything:
     // each kill of a job comes a little later than the one before.
-    var patience = secondsUndisturbed
+    var limit = secondsUndisturbed
     for _ in 1...200 {
       let program = try BatchProgram(
         ["run", "job.json", "--workers", "4", "--json"],
@@ -80,8 +80,8 @@ struct KillLoop {
       )
       let start = ContinuousClock.now
       let share = generator.next().isMultiple(of: 2) ? 0.0...1.0 : 0.4...0.9
-      let moment = Double.random(in: share, using: &generator) * patience
-      patience *= 1.05
+      let moment = Double.random(in: share, using: &generator) * limit
+      limit *= 1.05
       let wasKilled = program.send(SIGKILL, afterSeconds: moment)
       let result = program.wait()
       let hasStarted = result.says("started")

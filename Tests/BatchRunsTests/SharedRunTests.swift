@@ -66,7 +66,7 @@ import Testing
     let table: Table
     let inOrder: Bool
 
-    var patience: Duration? { nil }
+    var handlerTimeLimit: Duration? { nil }
 
     func makeWorker(_ label: String) -> Worker { Worker() }
 

@@ -16,7 +16,7 @@ struct AnswerCredit {
   /// The maximum bytes of unrequested output that are kept.
   static let surplusLimit = 1000
   /// The longest wait for a surplus answer.
-  private static let patience = Duration.milliseconds(5)
+  private static let surplusWait = Duration.milliseconds(5)
 
   private(set) var standing = Standing.unasked
   /// The unrequested output, as far as an error shows it.
@@ -52,7 +52,7 @@ struct AnswerCredit {
     }
     standing = .unidentified
     return hasSurplus
-      ? .zero : max(.zero, now.duration(to: last.at + min(last.pace, Self.patience)))
+      ? .zero : max(.zero, now.duration(to: last.at + min(last.pace, Self.surplusWait)))
   }
 
   /// The message about unrequested output if no answer is in doubt.

@@ -95,8 +95,8 @@ package final class ChildProcess {
     loop: while true {
       if RunStop.isOver() { throw RunStop.interruption(of: "the command") }
       switch exchange.next(at: .now) {
-      case .transfer(let patience):
-        try transfer(&exchange, within: min(patience, Self.lookInterval))
+      case .transfer(let timeout):
+        try transfer(&exchange, within: min(timeout, Self.lookInterval))
       case .rest(let duration): usleep(UInt32(duration / .microseconds(1)))
       case .findEnd:
         let isUnread = exchange.writtenCount == unreadCount && credit.standing != .unasked
@@ -135,14 +135,14 @@ package final class ChildProcess {
   /// Waits until it can read or write, and does so.
   private func transfer(
     _ exchange: inout CommandExchange,
-    within patience: Duration
+    within timeout: Duration
   ) throws(BatchError) {
     var waits = [
       pollfd(fd: output, events: Int16(POLLIN), revents: 0),
       pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
       pollfd(fd: exchange.isSent ? -1 : input, events: Int16(POLLOUT), revents: 0),
     ]
-    let milliseconds = min(patience / .milliseconds(1), 1e9).rounded(.up)
+    let milliseconds = min(timeout / .milliseconds(1), 1e9).rounded(.up)
     if unsafe poll(&waits, nfds_t(waits.count), Int32(milliseconds)) < 0, errno != EINTR {
       throw Self.error("cannot wait for the command", errno)
     }
@@ -182,8 +182,8 @@ package final class ChildProcess {
   ///
   /// - Throws: `BatchError` of code `handlerFailed` if there is a surplus answer.
   func accept(identified: Bool) throws(BatchError) {
-    guard let patience = credit.accept(identified: identified, at: .now) else { return }
-    if patience > .zero { usleep(UInt32(patience / .microseconds(1))) }
+    guard let timeout = credit.accept(identified: identified, at: .now) else { return }
+    if timeout > .zero { usleep(UInt32(timeout / .microseconds(1))) }
     guard !credit.hasSurplus, !isReadable else { throw tooMany() }
   }
 
@@ -273,13 +273,13 @@ package final class ChildProcess {
 
   /// Lets an idle program end.
   ///
-  /// - Returns: What went wrong: it took longer than `patience`, or than a stop of the run allows, and was killed, or
+  /// - Returns: What went wrong: it took longer than `timeout`, or than a stop of the run allows, and was killed, or
   ///   its status says so; nil if nothing did.
-  package func complete(within patience: Duration) -> String? {
-    switch finish(by: .now + patience) {
+  package func complete(within timeout: Duration) -> String? {
+    switch finish(by: .now + timeout) {
     case nil where RunStop.isOver(after: RunStop.hookGrace):
       "had not ended when the run had to, and was killed"
-    case nil: "had not ended after \(patience) and was killed"
+    case nil: "had not ended after \(timeout) and was killed"
     case 0: nil
     case let status?: Self.words(for: status)
     }

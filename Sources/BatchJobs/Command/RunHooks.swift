@@ -15,14 +15,14 @@ package final class RunHooks: RunNotifier {
   }
 
   /// The time limit of a program, after which it is killed.
-  package static let patience = Duration.seconds(60)
+  package static let timeLimit = Duration.seconds(60)
   /// The maximum number of pending messages.
   private static let messageLimit = 100
 
   private let commands: [Job.Hooks.Event: ChildProcess.Command]
   private let cause: any RunCause
   private let parameters: ParameterValues
-  private let patience: Duration
+  private let timeLimit: Duration
   private let runner = HookRunner()
   private let state = Lock(State())
 
@@ -34,7 +34,7 @@ package final class RunHooks: RunNotifier {
     _ cause: any RunCause,
     parameters: ParameterValues,
     for events: [Job.Hooks.Event] = Job.Hooks.Event.allCases,
-    patience: Duration = patience
+    timeLimit: Duration = timeLimit
   ) throws(BatchError) {
     var commands: [Job.Hooks.Event: ChildProcess.Command] = [:]
     for event in events {
@@ -48,7 +48,7 @@ package final class RunHooks: RunNotifier {
     self.commands = commands
     self.cause = cause
     self.parameters = parameters
-    self.patience = patience
+    self.timeLimit = timeLimit
   }
 
   /// Runs the program for an event, if there is one, and waits for its end.
@@ -129,7 +129,7 @@ package final class RunHooks: RunNotifier {
     let name = "hooks.\(event.rawValue)"
     do throws(BatchError) {
       let child = try ChildProcess(command)
-      let problem = child.complete(within: patience)
+      let problem = child.complete(within: timeLimit)
       let errors = child.takeErrors()
       keep(errors.lines.map { "\(name)[\(child.identifier)]: \($0)" })
       if errors.dropped > 0 {

@@ -26,7 +26,7 @@ extension Job {
     }
 
     /// The time limit of external code for a chunk; nil if none is called.
-    package var patience: Duration? {
+    package var handlerTimeLimit: Duration? {
       if case .transform(let transform) = self { transform.timeout } else { nil }
     }
 

@@ -82,7 +82,7 @@ extension Job {
 
   /// The size of the first chunk, and whether the next ones adapt to a target.
   package func chunkSizing(_ given: Int?) -> (size: Int, adapts: Bool) {
-    let sizing = ChunkSizing(policy, ofSize: given, preparedWithin: action.patience)
+    let sizing = ChunkSizing(policy, ofSize: given, preparedWithin: action.handlerTimeLimit)
     return (sizing.size, given == nil && policy.chunk.target != nil)
   }
 }

@@ -44,7 +44,7 @@ package struct ContextProcessor: ChunkProcessor {
 
   package let inOrder: Bool
   package var hasLostWorkers: Bool { times.hasLost }
-  package var patience: Duration? { work.timeLimit ?? .seconds(60) }
+  package var handlerTimeLimit: Duration? { work.timeLimit ?? .seconds(60) }
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 

@@ -174,7 +174,7 @@ extension JobPlan: StoreRunPlan {
         store: store,
         lane: lane,
         onFailure: part.onFailure,
-        patience: action.timeout,
+        handlerTimeLimit: action.timeout,
         inOrder: isInOrder
       )
       return (processor, lane)

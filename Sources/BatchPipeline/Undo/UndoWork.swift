@@ -275,7 +275,7 @@ struct UndoPlan: StoreRunPlan {
         store: store,
         lane: lane,
         onFailure: part.onFailure,
-        patience: nil,
+        handlerTimeLimit: nil,
         inOrder: true
       )
     }

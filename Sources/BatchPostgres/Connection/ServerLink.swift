@@ -9,7 +9,7 @@ import Dispatch
 @safe
 final class ServerLink: Sendable {
   /// How long the server may take to end a statement before the connection is given up.
-  private static let patience = Duration.milliseconds(500)
+  private static let pollInterval = Duration.milliseconds(500)
 
   private struct State {
     /// Nil after the end of the session, when the number may be another file's.
@@ -60,7 +60,7 @@ final class ServerLink: Sendable {
   func end() {
     cancel()
     Task {
-      try? await Task.sleep(for: Self.patience)
+      try? await Task.sleep(for: Self.pollInterval)
       sever()
     }
   }

@@ -16,7 +16,7 @@ package final class ServerWaits: Sendable {
   /// How often a session that waits asks.
   static let interval = Duration.seconds(1)
   /// How long the server may take to answer that.
-  private static let patience = Duration.seconds(1)
+  private static let pollInterval = Duration.seconds(1)
 
   private let address: ServerAddress
   /// How long a statement may wait for a lock.
@@ -83,7 +83,7 @@ package final class ServerWaits: Sendable {
   private func ask(about process: Int32, within interrupter: PostgresInterrupter) -> ServerWait? {
     let own = PostgresInterrupter(within: interrupter)
     let limit = Task {
-      try? await Task.sleep(for: Self.patience)
+      try? await Task.sleep(for: Self.pollInterval)
       if !Task.isCancelled { own.interrupt() }
     }
     defer { limit.cancel() }

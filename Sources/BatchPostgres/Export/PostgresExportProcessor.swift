@@ -35,7 +35,7 @@ package struct PostgresExportProcessor: ChunkProcessor {
   }
 
   package var inOrder: Bool { true }
-  package var patience: Duration? { nil }
+  package var handlerTimeLimit: Duration? { nil }
 
   package func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 

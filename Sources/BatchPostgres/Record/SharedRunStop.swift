@@ -8,7 +8,7 @@ package struct SharedRunStop: Sendable {
   /// How long after a request the process may still tell the server how it ends.
   ///
   /// It is longer than the grace of chunks in flight, and short enough for the process to end within five seconds.
-  private static let patience = Duration.milliseconds(3_500)
+  private static let grace = Duration.milliseconds(3_500)
   /// The same after the chunks, whoever has stopped the run.
   private static let farewell = Duration.seconds(1)
 
@@ -28,7 +28,7 @@ package struct SharedRunStop: Sendable {
   /// Ends what comes before the chunks now, and everything else in time.
   package func request() {
     opening.interrupt()
-    close(after: Self.patience)
+    close(after: Self.grace)
   }
 
   /// Leaves only a moment for the end, since no chunk is in flight any more.

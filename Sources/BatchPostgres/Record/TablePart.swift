@@ -123,7 +123,7 @@ package final class TablePart: RunPart {
       return SharedTransformProcessor(
         chunks(of: transform),
         of: spans,
-        patience: action.timeout,
+        handlerTimeLimit: action.timeout,
         reconnectingFor: lease,
         by: connect,
         transform.computing(
@@ -316,10 +316,10 @@ extension RunTables {
   fileprivate func standing(
     ofRun run: String,
     at address: ServerAddress,
-    within patience: Duration,
+    within reconnectTimeout: Duration,
     by connection: PostgresConnection
   ) async throws(BatchError) -> SharedRunStanding {
-    let standing = try await connection.persistently(within: patience) {
+    let standing = try await connection.persistently(within: reconnectTimeout) {
       session throws(BatchError) in
       do throws(BatchError) {
         return try self.standing(ofRun: run, in: session)

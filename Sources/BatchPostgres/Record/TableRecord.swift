@@ -244,7 +244,7 @@ package final class TableRecord: RunRecord {
 extension PostgresConnection {
   /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that
   /// starts or has no connection left is waited for.
-  fileprivate nonisolated func reach(within patience: Duration) async throws(BatchError) {
+  fileprivate nonisolated func reach(within reconnectTimeout: Duration) async throws(BatchError) {
     do {
       try await perform { _ throws(BatchError) in }
     } catch {
@@ -252,7 +252,7 @@ extension PostgresConnection {
       else {
         throw error
       }
-      try await persistently(within: patience) { _ throws(BatchError) in }
+      try await persistently(within: reconnectTimeout) { _ throws(BatchError) in }
     }
   }
 }

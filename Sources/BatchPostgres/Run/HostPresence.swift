@@ -43,9 +43,9 @@ package final class HostPresence: Sendable {
     state.withLock { ($0.rate, $0.hold) = (rate, hold) }
   }
 
-  /// Enters the run; retries a broken connection for up to `patience`.
-  package func join(within patience: Duration) async throws(BatchError) {
-    try await connection.persistently(within: patience) { session throws(BatchError) in
+  /// Enters the run; retries a broken connection for up to `reconnectTimeout`.
+  package func join(within reconnectTimeout: Duration) async throws(BatchError) {
+    try await connection.persistently(within: reconnectTimeout) { session throws(BatchError) in
       try join(in: session)
     }
     try? await beat()

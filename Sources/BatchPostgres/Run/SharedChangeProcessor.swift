@@ -22,17 +22,17 @@ package struct SharedChangeProcessor: ChunkProcessor {
   package init(
     _ chunks: ChunkTransaction<PostgresChange>,
     of spans: LeasedSpans,
-    reconnectingFor patience: Duration,
+    reconnectingFor reconnectTimeout: Duration,
     by connect: @escaping PostgresConnection.Connecting
   ) {
     self.chunks = chunks
     self.spans = spans
-    reconnection = patience
+    reconnection = reconnectTimeout
     self.connect = connect
   }
 
   package var inOrder: Bool { spans.inOrder }
-  package var patience: Duration? { nil }
+  package var handlerTimeLimit: Duration? { nil }
 
   package func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
 

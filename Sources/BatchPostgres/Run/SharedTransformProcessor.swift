@@ -20,7 +20,7 @@ package struct SharedTransformProcessor: ChunkProcessor {
   private let computing: Computing
   private let spans: LeasedSpans
   private let connect: PostgresConnection.Connecting
-  package let patience: Duration?
+  package let handlerTimeLimit: Duration?
   /// How long to retry a broken connection.
   private let reconnection: Duration
   /// The method that the last chunks needed.
@@ -29,14 +29,14 @@ package struct SharedTransformProcessor: ChunkProcessor {
   package init(
     _ chunks: ChunkTransaction<PostgresTransform>,
     of spans: LeasedSpans,
-    patience: Duration?,
+    handlerTimeLimit: Duration?,
     reconnectingFor reconnection: Duration,
     by connect: @escaping PostgresConnection.Connecting,
     _ computing: @escaping Computing
   ) {
     self.chunks = chunks
     self.spans = spans
-    self.patience = patience
+    self.handlerTimeLimit = handlerTimeLimit
     self.reconnection = reconnection
     self.connect = connect
     self.computing = computing

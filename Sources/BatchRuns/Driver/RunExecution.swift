@@ -30,7 +30,7 @@ struct RunExecution<Part: RunPart> {
     }
     let sizing = ChunkSizing(
       policy,
-      preparedWithin: processor.patience,
+      preparedWithin: processor.handlerTimeLimit,
       startingAt: part.meanChunkSize,
       bytes: part.chunkBytes
     )

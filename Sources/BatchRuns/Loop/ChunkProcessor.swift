@@ -13,7 +13,7 @@ package protocol ChunkProcessor<Worker>: Sendable {
   var inOrder: Bool { get }
 
   /// The time limit of external code for a chunk; nil if none is called.
-  var patience: Duration? { get }
+  var handlerTimeLimit: Duration? { get }
 
   /// The first positions of units that chunks must not split, ascending; empty if chunks may end
   /// anywhere.

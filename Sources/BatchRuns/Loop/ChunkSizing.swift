@@ -65,9 +65,9 @@ package struct ChunkSizing {
     let bounds = policy.chunk.bounds
     var first = policy.chunk.size
     // A longer preparation would delay a stop.
-    var patience = max(.seconds(1), (policy.chunk.target ?? .zero) * 10)
+    var timeLimit = max(.seconds(1), (policy.chunk.target ?? .zero) * 10)
     if let handlerTime {
-      patience = min(patience, handlerTime / 4)
+      timeLimit = min(timeLimit, handlerTime / 4)
       if policy.chunk.target != nil { first = min(first, Self.firstTransformed) }
     } else if policy.chunk.target != nil {
       first = min(max(first, bounds.lowerBound), bounds.upperBound)
@@ -77,7 +77,7 @@ package struct ChunkSizing {
       min(first, most),
       target: policy.chunk.target,
       bounds: min(bounds.lowerBound, most)...min(bounds.upperBound, most),
-      preparing: patience,
+      preparing: timeLimit,
       bytes: bytes
     )
   }
@@ -94,14 +94,14 @@ package struct ChunkSizing {
     _ size: Int,
     target: Duration? = nil,
     bounds: ClosedRange<Int> = 1...RunPolicy.chunkSizeLimit,
-    preparing patience: Duration = .seconds(1),
+    preparing timeLimit: Duration = .seconds(1),
     bytes: ChunkBytes = ChunkBytes()
   ) {
     precondition(size > 0 && bounds.lowerBound > 0, "an empty chunk")
     self.target = target
     self.bounds = bounds
     writing = Cost(limit: target ?? .zero)
-    preparing = Cost(limit: patience)
+    preparing = Cost(limit: timeLimit)
     last = size
     largest = size
     self.bytes = bytes

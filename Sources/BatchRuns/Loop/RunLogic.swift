@@ -107,7 +107,7 @@ package struct RunLogic {
     /// Whether chunks must be committed in the order of their positions.
     package var inOrder: Bool
     /// The time limit of external code for a chunk; nil if none is called.
-    package var patience: Duration?
+    package var handlerTimeLimit: Duration?
     /// What to do about a log that cannot be emptied; nil if no log is written.
     package var logRemedy: String?
     /// The first positions of units that chunks must not split, ascending; empty if chunks may end
@@ -121,7 +121,7 @@ package struct RunLogic {
     package init(
       workers: Int,
       inOrder: Bool = false,
-      patience: Duration? = nil,
+      handlerTimeLimit: Duration? = nil,
       logRemedy: String? = nil,
       units: [Int] = [],
       workersCommit: Bool = false,
@@ -129,7 +129,7 @@ package struct RunLogic {
     ) {
       self.workers = workers
       self.inOrder = inOrder
-      self.patience = patience
+      self.handlerTimeLimit = handlerTimeLimit
       self.logRemedy = logRemedy
       self.units = units
       self.workersCommit = workersCommit
@@ -425,7 +425,7 @@ package struct RunLogic {
     machine.tune(
       ChunkSizing(
         policy,
-        preparedWithin: setting.patience,
+        preparedWithin: setting.handlerTimeLimit,
         startingAt: machine.chunkSize,
         bytes: machine.chunkBytes
       ),

@@ -104,7 +104,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       setting: .init(
         workers: workers.count,
         inOrder: processor.inOrder,
-        patience: processor.patience,
+        handlerTimeLimit: processor.handlerTimeLimit,
         logRemedy: settings.writer?.logRemedy,
         units: processor.units,
         workersCommit: settings.workersCommit,

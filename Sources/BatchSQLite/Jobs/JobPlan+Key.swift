@@ -3,7 +3,7 @@ package import BatchIdentifiers
 
 extension JobPlan {
   /// How long a plan looks for rows that share a key.
-  private static let keyPatience = Duration.seconds(3)
+  private static let keyTimeLimit = Duration.seconds(3)
 
   /// Refuses rows that share a key, as a run does before it writes anything.
   ///
@@ -18,7 +18,7 @@ extension JobPlan {
   /// Refuses rows that share a key; returns whether there was time to look at all rows.
   func checkKey(in connection: Connection) throws(BatchError) -> Bool {
     do throws(BatchError) {
-      return try connection.within(Self.keyPatience) { () throws(BatchError) in
+      return try connection.within(Self.keyTimeLimit) { () throws(BatchError) in
         try query.refuseDuplicates(in: connection)
         return true
       } ?? false
@@ -31,7 +31,7 @@ extension JobPlan {
 
   /// What a plan says that had no time to look at all keys.
   var warningAboutKey: String {
-    let limit = Self.keyPatience / .seconds(1)
+    let limit = Self.keyTimeLimit / .seconds(1)
     return
       "whether \(query.key.columns.joined(separator: ", ")) identifies each row could not be checked"
       + " within \(Int(limit)) s; batch run checks it before it writes anything"

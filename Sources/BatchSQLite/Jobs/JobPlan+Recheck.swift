@@ -4,7 +4,7 @@ package import BatchIdentifiers
 
 extension JobPlan {
   /// How long a plan measures the cost of applying a condition again.
-  private static let patience = Duration.seconds(3)
+  private static let timeLimit = Duration.seconds(3)
 
   /// The columns that the job writes, by itself, by triggers and by foreign-key actions.
   package func writes(in connection: Connection) throws(BatchError) -> WrittenColumns {
@@ -28,7 +28,7 @@ extension JobPlan {
     if let list, list.count > 0, terms.contains(where: { isRechecked($0) && !$0.isAboutRow }) {
       var keys = try ChunkKeys(list, 0..<min(count, list.count), key: query.key)
       if case .change(_, isRowByRow: true) = work { keys = keys.singly }
-      time = try query.timeToRecheck(keys, atMost: Self.patience, in: connection)
+      time = try query.timeToRecheck(keys, atMost: Self.timeLimit, in: connection)
       isInterrupted = time == nil
     }
     return PlanReport.Rechecking(
@@ -40,7 +40,7 @@ extension JobPlan {
           because: recheck == .off ? "recheck is off" : term.reason
         )
       },
-      secondsPerChunk: isInterrupted ? Self.patience / .seconds(1) : time.map { $0 / .seconds(1) },
+      secondsPerChunk: isInterrupted ? Self.timeLimit / .seconds(1) : time.map { $0 / .seconds(1) },
       isInterrupted: isInterrupted
     )
   }

@@ -30,7 +30,7 @@ package struct ChangeProcessor: ChunkProcessor {
     self.onFailure = onFailure
   }
 
-  package var patience: Duration? { nil }
+  package var handlerTimeLimit: Duration? { nil }
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 

@@ -27,7 +27,7 @@ package struct ExportProcessor: ChunkProcessor {
   }
 
   package var inOrder: Bool { true }
-  package var patience: Duration? { nil }
+  package var handlerTimeLimit: Duration? { nil }
   package var workerLimit: Int? { export.copiesRows ? 1 : nil }
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }

@@ -22,7 +22,7 @@ package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
 
   /// Rows return in reverse order: a row follows the ones it refers to.
   package var inOrder: Bool { true }
-  package var patience: Duration? { nil }
+  package var handlerTimeLimit: Duration? { nil }
   package var units: [Int] { undo.units }
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }

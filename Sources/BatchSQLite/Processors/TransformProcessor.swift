@@ -9,7 +9,7 @@ package struct TransformProcessor: ChunkProcessor {
   package let store: Store
   package let lane: WriterLane
   package let onFailure: FailurePolicy
-  package let patience: Duration?
+  package let handlerTimeLimit: Duration?
   private let times: HandlerTimes<TransformedChunk>
 
   package init(
@@ -19,7 +19,7 @@ package struct TransformProcessor: ChunkProcessor {
     store: Store,
     lane: WriterLane,
     onFailure: FailurePolicy,
-    patience: Duration?,
+    handlerTimeLimit: Duration?,
     inOrder: Bool = false
   ) {
     self.inOrder = inOrder
@@ -29,7 +29,7 @@ package struct TransformProcessor: ChunkProcessor {
     self.store = store
     self.lane = lane
     self.onFailure = onFailure
-    self.patience = patience
+    self.handlerTimeLimit = handlerTimeLimit
     times = HandlerTimes(limit: transform.timeout)
   }
 

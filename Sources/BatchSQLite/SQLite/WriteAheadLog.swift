@@ -106,19 +106,19 @@ extension Connection {
   /// - Returns: Whether the log will restart.
   @discardableResult
   package func restartLog() throws(BatchError) -> Bool {
-    try checkpoint(SQLITE_CHECKPOINT_RESTART, patience: .milliseconds(5))
+    try checkpoint(SQLITE_CHECKPOINT_RESTART, lockTimeout: .milliseconds(5))
   }
 
   /// Moves all pages of the write-ahead log to the database and truncates the log.
   ///
-  /// Waits up to `patience` for other readers of the log and writers, during which nobody can
+  /// Waits up to `lockTimeout` for other readers of the log and writers, during which nobody can
   /// write.
   ///
   /// - Returns: Whether the log is empty.
-  package func emptyLog(patience: Duration) throws(BatchError) -> Bool {
+  package func emptyLog(lockTimeout: Duration) throws(BatchError) -> Bool {
     // Copies what it can even if there is no moment without others.
     try checkpoint()
-    return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE, patience: patience)
+    return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE, lockTimeout: lockTimeout)
   }
 
   /// Copies the log while another connection of this process reads, where SQLite needs that.
@@ -143,10 +143,10 @@ extension Connection {
   }
 
   /// Moves pages of the log, as a kind of checkpoint does, and waits for others as long as its
-  /// patience lasts; `startsAnew` says whether the next commit restarts a log that is wholly copied.
+  /// time runs; `startsAnew` says whether the next commit restarts a log that is wholly copied.
   private func checkpoint(
     _ mode: Int32,
-    patience: Duration = .zero,
+    lockTimeout: Duration = .zero,
     startsAnew: Bool = true
   ) throws(BatchError) -> Bool {
     var inLog: Int32 = 0
@@ -154,7 +154,7 @@ extension Connection {
     if mode != SQLITE_CHECKPOINT_PASSIVE {
       // It would go on without the lock of the writer as if it were passive, and without the reader
       // that an affected SQLite needs.
-      lockWait.setLimit(patience, interrupting: interrupter)
+      lockWait.setLimit(lockTimeout, interrupting: interrupter)
     }
     defer { lockWait.setLimit(busyTimeout) }
     let status = unsafe sqlite3_wal_checkpoint_v2(database, nil, mode, &inLog, &moved)

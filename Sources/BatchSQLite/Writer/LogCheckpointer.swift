@@ -129,7 +129,7 @@ final class LogCheckpointer {
   func empty() throws(BatchError) {
     guard leavesLogToLitestream else {
       // Others must not wait long for the write lock.
-      _ = try connection.emptyLog(patience: .milliseconds(20))
+      _ = try connection.emptyLog(lockTimeout: .milliseconds(20))
       return
     }
     if try connection.copyLog(), mayCommit(at: .now) {

@@ -24,7 +24,7 @@ import Testing
     let written = Lock(0)
 
     var inOrder: Bool { false }
-    var patience: Duration? { nil }
+    var handlerTimeLimit: Duration? { nil }
 
     func makeWorker(_ label: String) -> StoreConnection { preconditionFailure("has its workers") }
 

@@ -33,7 +33,7 @@ import Testing
       ),
       of: job.files
     )
-    let hooks = try RunHooks(job, parameters: parameters, patience: .milliseconds(100))
+    let hooks = try RunHooks(job, parameters: parameters, timeLimit: .milliseconds(100))
     await hooks.run(.onStart, summary)
     #expect(
       hooks.takeMessages() == [

@@ -34,7 +34,7 @@ final class LaneCall: @unchecked Sendable {
 /// Prepares chunks, and has the lane commit them.
 extension SimulatedProcess: ChunkProcessor {
   var inOrder: Bool { simulation.scenario.inOrder }
-  var patience: Duration? { nil }
+  var handlerTimeLimit: Duration? { nil }
 
   func makeWorker(_ label: String) -> SimulatedWorker {
     workerCount += 1

@@ -63,7 +63,7 @@ import Testing
       switch kind {
       case "checkpoint": try checkpointer.checkpoint()
       case "copyLog": try checkpointer.copyLog()
-      default: _ = try checkpointer.emptyLog(patience: .zero)
+      default: _ = try checkpointer.emptyLog(lockTimeout: .zero)
       }
     } hasReadTheLog: {
       try writer.execute("UPDATE numbers SET n = 7 WHERE id = 1")

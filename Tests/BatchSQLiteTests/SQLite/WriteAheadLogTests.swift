@@ -67,12 +67,12 @@ import Testing
     try reader.execute("BEGIN")
     #expect(try reader.value("SELECT sum(n) FROM numbers") == .integer(1_000))
     #expect(try !connection.restartLog())
-    #expect(try !connection.emptyLog(patience: .zero))
+    #expect(try !connection.emptyLog(lockTimeout: .zero))
     try reader.execute("COMMIT")
     #expect(try connection.restartLog())
     try connection.execute("UPDATE numbers SET n = 2 WHERE id = 1")
     #expect(connection.logFrames < frames)
-    #expect(try connection.emptyLog(patience: .zero))
+    #expect(try connection.emptyLog(lockTimeout: .zero))
     let size = try FileManager.default.attributesOfItem(atPath: path + "-wal")[.size] as? Int
     #expect(connection.logFrames == 0 && size == 0)
   }

@@ -15,10 +15,10 @@ extension PostgresConnection {
   ///
   /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package nonisolated func persistently<Result: Sendable>(
-    within patience: Duration,
+    within reconnectTimeout: Duration,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
-    try await Self.persistently(within: patience) { () async throws(BatchError) in
+    try await Self.persistently(within: reconnectTimeout) { () async throws(BatchError) in
       try await perform(body)
     }
   }
@@ -27,7 +27,7 @@ extension PostgresConnection {
   ///
   /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package static nonisolated func persistently<Result>(
-    within patience: Duration,
+    within reconnectTimeout: Duration,
     _ body: () async throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
     var end: ContinuousClock.Instant?
@@ -36,7 +36,7 @@ extension PostgresConnection {
       do {
         return try await body()
       } catch {
-        let last = end ?? .now + patience
+        let last = end ?? .now + reconnectTimeout
         end = last
         guard error.code == .connectionLost, ContinuousClock.now + rest < last, !Task.isCancelled
         else { throw error }
