@@ -93,11 +93,11 @@ struct StatusCommand: AsyncParsableCommand {
   /// What was shown last.
   private struct Shown {
     var lineCount = 0
-    var standing: Standing?
+    var state: ShownState?
   }
 
   /// What another line is printed for when it changes.
-  private struct Standing: Equatable {
+  private struct ShownState: Equatable {
     let state: RunState
     let outcomes: Outcomes
     let throttle: String?
@@ -123,9 +123,9 @@ struct StatusCommand: AsyncParsableCommand {
       shown.lineCount = lines.count
       return
     }
-    let standing = Standing(status)
-    guard isOver || standing != shown.standing else { return }
-    shown.standing = standing
+    let state = ShownState(status)
+    guard isOver || state != shown.state else { return }
+    shown.state = state
     if json {
       try Terminal.printJSON(status, pretty: !watch)
     } else if isOver {

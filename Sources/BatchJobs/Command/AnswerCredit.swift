@@ -4,7 +4,7 @@ import BatchIdentifiers
 /// program writes something unrequested, that answer may be another row's.
 struct AnswerCredit {
   /// How far the answers so far can be trusted if there turn out to be too many.
-  enum Standing {
+  enum Trust {
     /// There are none.
     case unasked
     /// Each repeats its row's identifier, so none belongs to another row.
@@ -18,7 +18,7 @@ struct AnswerCredit {
   /// The longest wait for a surplus answer.
   private static let surplusWait = Duration.milliseconds(5)
 
-  private(set) var standing = Standing.unasked
+  private(set) var trust = Trust.unasked
   /// The unrequested output, as far as an error shows it.
   private var surplus: [UInt8] = []
   /// When the last answer came, and how long two answers took.
@@ -47,17 +47,17 @@ struct AnswerCredit {
   ///   milliseconds at most. Nil if one would cast no doubt.
   mutating func accept(identified: Bool, at now: ContinuousClock.Instant) -> Duration? {
     guard !identified else {
-      if standing == .unasked { standing = .identified }
+      if trust == .unasked { trust = .identified }
       return nil
     }
-    standing = .unidentified
+    trust = .unidentified
     return hasSurplus
       ? .zero : max(.zero, now.duration(to: last.at + min(last.pace, Self.surplusWait)))
   }
 
   /// The message about unrequested output if no answer is in doubt.
   var harmless: String {
-    standing == .unasked
+    trust == .unasked
       ? "it has written \(quotedSurplus) and was given no row"
       : "it has written \(quotedSurplus) beyond its answers, none of which is in doubt"
   }

@@ -90,7 +90,7 @@ package final class ChildProcess {
   /// - Throws: `BatchError` of code `handlerFailed` if it is unknown which row the program cannot do, of code
   ///   `interrupted` if the run is to stop. It cannot be used again then.
   func answers(to question: consuming CommandExchange.Question) throws(BatchError) -> Reply {
-    guard credit.standing == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
+    guard credit.trust == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     var exchange = CommandExchange(question, at: .now)
     loop: while true {
       if RunStop.isOver() { throw RunStop.interruption(of: "the command") }
@@ -99,7 +99,7 @@ package final class ChildProcess {
         try transfer(&exchange, within: min(timeout, Self.lookInterval))
       case .rest(let duration): usleep(UInt32(duration / .microseconds(1)))
       case .findEnd:
-        let isUnread = exchange.writtenCount == unreadCount && credit.standing != .unasked
+        let isUnread = exchange.writtenCount == unreadCount && credit.trust != .unasked
         let end = finish(by: .now + .seconds(1)).map(Self.words(for:))
         if exchange.found == 0, isUnread { return Reply(answers: [], count: 0) }
         return try reply(&exchange, exchange.fault(ofEnd: end))
@@ -190,7 +190,7 @@ package final class ChildProcess {
   /// Its output since the last answer, if that casts no doubt but the program cannot be used again;
   /// nil if it can be asked, or must be, to learn what is wrong.
   func harmlessSurplus() -> String? {
-    guard credit.standing == .identified, isReadable || credit.hasSurplus else { return nil }
+    guard credit.trust == .identified, isReadable || credit.hasSurplus else { return nil }
     receiveSurplus()
     return credit.harmless
   }
@@ -267,7 +267,7 @@ package final class ChildProcess {
   func close(by deadline: ContinuousClock.Instant) throws(BatchError) -> String? {
     finish(by: deadline)
     guard credit.hasSurplus else { return nil }
-    guard credit.standing != .unidentified else { throw tooMany(.commandUnreliable) }
+    guard credit.trust != .unidentified else { throw tooMany(.commandUnreliable) }
     return credit.harmless
   }
 

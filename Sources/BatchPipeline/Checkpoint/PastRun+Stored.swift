@@ -5,7 +5,7 @@ import BatchSQLite
 extension PastRun {
   /// The store's record of a run; nil if that is not finished or its work has no ID.
   init?(_ stored: StoredRun) {
-    guard stored.runID != nil, stored.standing == .finished || stored.standing == .acknowledged
+    guard stored.runID != nil, stored.state == .finished || stored.state == .acknowledged
     else { return nil }
     self.init(finished: stored)
   }

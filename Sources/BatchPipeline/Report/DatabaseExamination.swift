@@ -134,7 +134,7 @@ extension Connection {
 extension DatabaseExamination.Run {
   /// A run of the store; nil if there is nothing to say of it.
   fileprivate init?(_ run: StoredRun, ofJob job: String) {
-    switch run.standing {
+    switch run.state {
     case .unfinished: standing = "unfinished"
     case .finished: standing = "finished"
     case .setAside: standing = "setAside"

@@ -84,7 +84,7 @@ extension FileFindings {
       guard let lost = try lost else { return }
       // Whoever has the ID of the other work finishes it first.
       let isAskedFor = request.asks(for: lost.runID)
-      switch lost.standing {
+      switch lost.state {
       case .finished where isAskedFor && !request.retriesFailures:
         found.runs.removeAll { $0.record.run == lost.run }
         found.runs.append(
@@ -122,7 +122,7 @@ extension FileFindings {
     get throws(BatchError) {
       let candidates = (stored ?? []).filter { run in
         guard run.run != checkpoint?.metadata.run, !setAside.contains(run.run) else { return false }
-        switch run.standing {
+        switch run.state {
         case .unfinished: return !run.done.rows.isEmpty || run.process != nil
         case .finished: return true
         case .acknowledged, .setAside: return false

@@ -25,8 +25,8 @@ extension RunMetadata {
 
 extension RunSummary {
   /// The summary of a shared run, according to the server.
-  init(_ standing: SharedRunStanding) {
-    let run = standing.run
+  init(_ snapshot: TableRunSnapshot) {
+    let run = snapshot.run
     var metadata = RunMetadata(
       run: run.run,
       job: run.job,
@@ -37,10 +37,10 @@ extension RunSummary {
     )
     metadata.runID = run.runID
     self.init(metadata, RunProgress(), total: run.total, path: "")
-    outcomes = standing.outcomes
-    chunks = standing.chunks
-    elapsedSeconds = standing.elapsedSeconds
-    endedAt = standing.endedAt
+    outcomes = snapshot.outcomes
+    chunks = snapshot.chunks
+    elapsedSeconds = snapshot.elapsedSeconds
+    endedAt = snapshot.endedAt
     switch run.state {
     case .running: state = .running
     case .finished, .acknowledged:
@@ -51,8 +51,8 @@ extension RunSummary {
 
   /// The summary of a shared run, of which nobody may know but the server: an unfinished run without a live process has
   /// ended as its last process did, and so has one that was set aside.
-  init(_ standing: SharedRunStanding, of hosts: [RunHostStanding], lease: Duration) {
-    self.init(standing)
+  init(_ snapshot: TableRunSnapshot, of hosts: [HostSnapshot], lease: Duration) {
+    self.init(snapshot)
     guard !state.isFinished else { return }
     let last = hosts.min { $0.silence < $1.silence }
     lastSeenAt = last?.seenAt

@@ -8,7 +8,7 @@ import BatchIdentifiers
 final class SharedSession: Sendable {
   private struct State {
     /// The run's state when the server was last asked.
-    var standing: SharedRunStanding
+    var snapshot: TableRunSnapshot
     /// What this process had done by then (`counted…`), and has done by now (`…Here`).
     var countedHere = Outcomes()
     var countedChunks = 0
@@ -30,16 +30,16 @@ final class SharedSession: Sendable {
   /// What the process waits for in the server.
   private let waits: ServerWaits
 
-  init(_ standing: SharedRunStanding, _ waits: ServerWaits) {
+  init(_ snapshot: TableRunSnapshot, _ waits: ServerWaits) {
     self.waits = waits
-    doneBefore = standing.outcomes.total
-    state = Lock(State(standing: standing, toldAt: start))
+    doneBefore = snapshot.outcomes.total
+    state = Lock(State(snapshot: snapshot, toldAt: start))
   }
 
   /// Notes the server's answer.
-  func update(_ standing: SharedRunStanding) {
+  func update(_ snapshot: TableRunSnapshot) {
     state.withLock { state in
-      state.standing = standing
+      state.snapshot = snapshot
       (state.countedHere, state.countedChunks) = (state.doneHere, state.chunksHere)
     }
   }
@@ -111,10 +111,10 @@ final class SharedSession: Sendable {
       if Task.isCancelled { return }
       let pace = pace
       presence.tell(rate: pace.rate, hold: pace.hold)
-      let standing = try? await connection.perform { session throws(BatchError) in
-        try tables.standing(ofRun: run, in: session)
+      let snapshot = try? await connection.perform { session throws(BatchError) in
+        try tables.snapshot(ofRun: run, in: session)
       }
-      if let standing { update(standing) }
+      if let snapshot { update(snapshot) }
     }
   }
 
@@ -122,7 +122,7 @@ final class SharedSession: Sendable {
   func summary() -> RunSummary {
     let wait = waits.words
     return state.withLock { state in
-      var summary = RunSummary(state.standing)
+      var summary = RunSummary(state.snapshot)
       let seconds = start.duration(to: .now) / .seconds(1)
       summary.processSeconds = seconds
       summary.peakResidentBytes = peakResidentBytes()

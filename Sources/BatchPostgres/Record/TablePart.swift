@@ -67,7 +67,7 @@ package final class TablePart: RunPart {
     )
     try plan.exportFolder?.make()
     let session = SharedSession(
-      try await tables.standing(ofRun: run.run, at: address, within: lease, by: own),
+      try await tables.snapshot(ofRun: run.run, at: address, within: lease, by: own),
       stop.waits
     )
     try await presence.join(within: lease)
@@ -234,7 +234,7 @@ package final class TablePart: RunPart {
     await watching.value
     do throws(BatchError) {
       session.update(
-        try await tables.standing(ofRun: run.run, at: plan.address, within: lease, by: own)
+        try await tables.snapshot(ofRun: run.run, at: plan.address, within: lease, by: own)
       )
     } catch {
       if error.code == .interrupted {
@@ -313,22 +313,22 @@ extension HostExit {
 
 extension RunTables {
   /// How a run stands; errors of a run that is gone say so.
-  fileprivate func standing(
+  fileprivate func snapshot(
     ofRun run: String,
     at address: ServerAddress,
     within reconnectTimeout: Duration,
     by connection: PostgresConnection
-  ) async throws(BatchError) -> SharedRunStanding {
-    let standing = try await connection.persistently(within: reconnectTimeout) {
+  ) async throws(BatchError) -> TableRunSnapshot {
+    let snapshot = try await connection.persistently(within: reconnectTimeout) {
       session throws(BatchError) in
       do throws(BatchError) {
-        return try self.standing(ofRun: run, in: session)
+        return try self.snapshot(ofRun: run, in: session)
       } catch {
         guard error.postgres?.state == .undefinedTable else { throw error }
         return nil
       }
     }
-    if let standing { return standing }
+    if let snapshot { return snapshot }
     throw BatchError(
       .otherRun,
       "run \(run) is no longer in the database",

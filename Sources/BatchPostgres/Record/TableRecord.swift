@@ -227,17 +227,17 @@ package final class TableRecord: RunRecord {
 
   private func summary(of run: SharedRun) async throws(BatchError) -> RunSummary {
     let tables = requireTables()
-    let standing = try await opening.persistently(within: lease) { session throws(BatchError) in
-      try tables.standing(ofRun: run.run, in: session)
+    let snapshot = try await opening.persistently(within: lease) { session throws(BatchError) in
+      try tables.snapshot(ofRun: run.run, in: session)
     }
-    guard let standing else {
+    guard let snapshot else {
       throw BatchError(
         .otherRun,
         "run \(run.run) is no longer in the database",
         remedy: "run again"
       )
     }
-    return RunSummary(standing)
+    return RunSummary(snapshot)
   }
 }
 

@@ -36,7 +36,7 @@ package struct TableRecords: RunRecords {
       if let id = options.runID, run.runID?.hasSameBytes(as: id) != true {
         throw BatchError.unknownRunID(id, at: session.address.description)
       }
-      guard let standing = try tables.standing(ofRun: run.run, in: session) else {
+      guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else {
         throw BatchError(.otherRun, "run \(run.run) has just been removed", remedy: "ask again")
       }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
@@ -45,7 +45,7 @@ package struct TableRecords: RunRecords {
       if let beginning = try job.wordsOfBeginning(in: session) {
         next = NextStep(next.name, "\(next.words); one begins: \(beginning)")
       }
-      return RunStatus(standing, hosts, lease: job.database.lease, next: next)
+      return RunStatus(snapshot, hosts, lease: job.database.lease, next: next)
     }
   }
 
@@ -78,9 +78,9 @@ package struct TableRecords: RunRecords {
     _ tables: RunTables,
     in session: PostgresSession
   ) throws(BatchError) -> RecordedRun? {
-    guard let standing = try tables.standing(ofRun: run.run, in: session) else { return nil }
+    guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else { return nil }
     let hosts = try tables.hosts(ofRun: run.run, in: session)
-    let summary = RunSummary(standing, of: hosts, lease: job.database.lease)
+    let summary = RunSummary(snapshot, of: hosts, lease: job.database.lease)
     return RecordedRun(try run.described(), summary)
   }
 
@@ -128,7 +128,7 @@ package struct TableRecords: RunRecords {
             advice: "\(.start) starts or resumes it"
           )
         }
-        let text = try tables.standing(ofRun: run.run, in: session)?.control
+        let text = try tables.snapshot(ofRun: run.run, in: session)?.control
         var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
         change(&control)
         _ = try job.policy.adjusted(by: control.settings)
@@ -149,11 +149,11 @@ package struct TableRecords: RunRecords {
         let runs = try tables.runs(ofJob: job.name, in: session)
         var count = 0
         for run in runs where run.state == .acknowledged || run.state == .setAside {
-          guard let standing = try tables.standing(ofRun: run.run, in: session) else { continue }
+          guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else { continue }
           let isRemembered =
             run.runID != nil && run.state == .acknowledged
-            && (standing.endedAt ?? "") >= job.checkpoint.oldestEnd ?? ""
-          let isToBeRetried = run.run == runs.last?.run && standing.outcomes.failed > 0
+            && (snapshot.endedAt ?? "") >= job.checkpoint.oldestEnd ?? ""
+          let isToBeRetried = run.run == runs.last?.run && snapshot.outcomes.failed > 0
           if isRemembered || isToBeRetried { continue }
           try tables.remove(run.run, in: session)
           count += 1
@@ -215,17 +215,17 @@ extension RunOptions {
 extension RunStatus {
   /// How a run stands across all its processes.
   fileprivate init(
-    _ standing: SharedRunStanding,
-    _ hosts: [RunHostStanding],
+    _ snapshot: TableRunSnapshot,
+    _ hosts: [HostSnapshot],
     lease: Duration,
     next: NextStep
   ) {
     // It does not matter how processes left a run that is over.
-    let isOver = standing.run.state != .running
+    let isOver = snapshot.run.state != .running
     let shown = hosts.filter { !isOver || $0.isAlive(within: lease) }.map {
       Host($0, lease: lease)
     }
-    var summary = RunSummary(standing, of: hosts, lease: lease)
+    var summary = RunSummary(snapshot, of: hosts, lease: lease)
     let alive = shown.filter(\.isAlive)
     if summary.state == .running {
       let rates = alive.compactMap(\.identifiersPerSecond)
@@ -243,15 +243,15 @@ extension RunStatus {
     self.init(summary, in: nil, next: next)
     sharing = Sharing(
       hosts: shown,
-      spans: standing.spanCount,
-      spansDone: standing.doneSpanCount,
-      isBeginning: !isOver && hosts.isEmpty && standing.elapsedSeconds < 5
+      spans: snapshot.spanCount,
+      spansDone: snapshot.doneSpanCount,
+      isBeginning: !isOver && hosts.isEmpty && snapshot.elapsedSeconds < 5
     )
   }
 }
 
 extension RunStatus.Host {
-  fileprivate init(_ host: RunHostStanding, lease: Duration) {
+  fileprivate init(_ host: HostSnapshot, lease: Duration) {
     self.init(
       name: host.name,
       process: host.process,

@@ -12,7 +12,7 @@ extension RunTables {
   package func hosts(
     ofRun run: String,
     in session: PostgresSession
-  ) throws(BatchError) -> [RunHostStanding] {
+  ) throws(BatchError) -> [HostSnapshot] {
     let times = """
       greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8,
       to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
@@ -27,7 +27,7 @@ extension RunTables {
       .text(run)
     )
     var hosts = (0..<present.count).map { row in
-      var host = RunHostStanding(present, row)
+      var host = HostSnapshot(present, row)
       host.rate = present.text(row, 6).flatMap(Double.init)
       host.hold = present.text(row, 7)
       host.spanCount = Int(present.integer(row, 8) ?? 0)
@@ -45,7 +45,7 @@ extension RunTables {
       .text(run)
     )
     for row in 0..<gone.count {
-      var host = RunHostStanding(gone, row)
+      var host = HostSnapshot(gone, row)
       host.exit = HostExit.State(rawValue: gone.text(row, 6) ?? "").map { state in
         HostExit(state, because: gone.text(row, 7))
       }
@@ -98,7 +98,7 @@ package struct HostExit: Sendable, Hashable {
 }
 
 /// The state of a process that takes part in a run, or did.
-package struct RunHostStanding: Sendable, Hashable {
+package struct HostSnapshot: Sendable, Hashable {
   /// The UUID of the process.
   package let host: String
   /// The name of its machine.

@@ -9,7 +9,7 @@ extension Store {
   package func refuseDuringUndo(ofJob job: String, fresh: Bool) async throws(BatchError) {
     for undo in try await runs(ofJob: ProgramWork.jobName(undoing: job)) {
       if undo.process != nil { throw undo.isAlive }
-      if case .unfinished = undo.standing, !fresh {
+      if case .unfinished = undo.state, !fresh {
         throw BatchError(
           .unfinishedRun,
           "a run of the job is being undone: \(undo.done.count.grouped) of \(undo.total.grouped) rows are",

@@ -51,7 +51,7 @@ struct Ledger {
     guard try connection.value(table) != nil else { return 0 }
     var count = 0
     for stored in try StoredRun.all(ofJob: job, in: connection) where stored.run != kept {
-      switch stored.standing {
+      switch stored.state {
       case _ where stored.process != nil: continue
       case _ where stored.isRemembered(since: oldestEnd): continue
       case _ where runs.contains(stored.run): break

@@ -4,7 +4,7 @@ package import BatchIdentifiers
 /// A run in the store: its row in `_batch_run`, and the sum of its ledger.
 package struct StoredRun: Sendable {
   /// The state of a run, according to the store.
-  package enum Standing: Sendable {
+  package enum State: Sendable {
     /// Identifiers remain to do.
     case unfinished
     /// All are done, but the caller may not know.
@@ -41,7 +41,7 @@ package struct StoredRun: Sendable {
   }
 
   /// The state of the run.
-  package var standing: Standing {
+  package var state: State {
     switch state {
     case .acknowledged?: return .acknowledged
     case .setAside?: return .setAside
@@ -164,7 +164,7 @@ extension StoredRun {
       if isRemembered, let id = description.runID, other.runID?.hasSameBytes(as: id) == true {
         throw other.isDoneMeanwhile
       }
-      switch other.standing {
+      switch other.state {
       case .acknowledged: break
       case _ where isSettled: break
       case .setAside: continue

@@ -19,7 +19,7 @@ extension StoredUndo {
     guard try connection.value(tables) == .integer(1) else { return 0 }
     // Records that an undo is using stay.
     for undo in try StoredRun.all(ofJob: ProgramWork.jobName(undoing: job), in: connection) {
-      if case .unfinished = undo.standing { return 0 }
+      if case .unfinished = undo.state { return 0 }
     }
     try connection.execute(
       "DELETE FROM _batch_undo_run WHERE job = ? AND kept_until < ?",

@@ -12,14 +12,14 @@ import Testing
     credit.answered(10, since: start, at: start + .seconds(1))
     #expect(credit.accept(identified: true, at: start + .seconds(1)) == nil)
     credit.add(surplus: Array("{}\n{}\n".utf8))
-    #expect(credit.standing == .identified)
+    #expect(credit.trust == .identified)
     #expect(
       credit.harmless == "it has written \"{}\" beyond its answers, none of which is in doubt"
     )
     // From the first one without an identifier on, one too many would put all of them in doubt.
     #expect(credit.accept(identified: false, at: start + .seconds(1)) == .zero)
     #expect(credit.accept(identified: true, at: start + .seconds(1)) == nil)
-    #expect(credit.standing == .unidentified)
+    #expect(credit.trust == .unidentified)
   }
 
   @Test(arguments: [(10_000, 2), (1000, 5), (1, 5)])

@@ -82,11 +82,11 @@ import Testing
     try trial.database.run("UPDATE _batch_span SET succeeded = 10")
     #expect(try trial.tables.finish(trial.run, in: a.session))
     // With the ledger's row, more than all are done.
-    expectRefusal { _ = try trial.tables.standing(ofRun: trial.run, in: a.session) }
+    expectRefusal { _ = try trial.tables.snapshot(ofRun: trial.run, in: a.session) }
     try trial.database.run(
       "UPDATE _batch_span SET done = false; UPDATE _batch_run SET state = 'finished'"
     )
-    expectRefusal { _ = try trial.tables.standing(ofRun: trial.run, in: a.session) }
+    expectRefusal { _ = try trial.tables.snapshot(ofRun: trial.run, in: a.session) }
   }
 
   @Test func `what is counted is what is entered, and is gone with the span`() async throws {

@@ -3,7 +3,7 @@ package import BatchRuns
 package import BatchIdentifiers
 
 /// The state of a shared run, according to the server.
-package struct SharedRunStanding: Sendable {
+package struct TableRunSnapshot: Sendable {
   package let run: SharedRun
   /// The outcomes of the identifiers done by all hosts.
   package let outcomes: Outcomes
@@ -23,10 +23,10 @@ extension RunTables {
   /// The state of a run; nil if there is no such run.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if the run is finished without an outcome for each of its identifiers.
-  package func standing(
+  package func snapshot(
     ofRun run: String,
     in session: PostgresSession
-  ) throws(BatchError) -> SharedRunStanding? {
+  ) throws(BatchError) -> TableRunSnapshot? {
     let sums = Self.outcomes.map { "coalesce(sum(\($0)), 0)::bigint AS \($0)" }
       .joined(separator: ", ")
     let names = Self.outcomes.joined(separator: ", ")
@@ -53,7 +53,7 @@ extension RunTables {
           + " \(shared.total.grouped) done"
       )
     }
-    return SharedRunStanding(
+    return TableRunSnapshot(
       run: shared,
       outcomes: outcomes,
       chunks: Int(rows.integer(0, next + 5) ?? 0),
