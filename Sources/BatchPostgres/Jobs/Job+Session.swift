@@ -72,7 +72,7 @@ extension Job {
     _ name: String? = nil,
     _ tables: RunTables,
     in session: PostgresSession
-  ) throws(BatchError) -> SharedRun {
+  ) throws(BatchError) -> TableRun {
     let runs = try tables.runs(ofJobIfThere: self.name, in: session)
     guard let name else {
       if let last = runs.last { return last }
@@ -108,7 +108,7 @@ extension RunTables {
   package func runs(
     ofJobIfThere job: String,
     in session: PostgresSession
-  ) throws(BatchError) -> [SharedRun] {
+  ) throws(BatchError) -> [TableRun] {
     guard try exist(in: session) else { return [] }
     return try runs(ofJob: job, in: session)
   }

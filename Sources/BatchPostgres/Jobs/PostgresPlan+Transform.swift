@@ -104,7 +104,7 @@ extension PostgresTransform {
     run: String,
     timeout: Duration?,
     onFailure policy: FailurePolicy
-  ) -> SharedTransformProcessor.Computing {
+  ) -> PostgresTransformProcessor.Computing {
     let columnCount = writes.count
     return { isLastTry in
       { rows throws(BatchError) in

@@ -3,13 +3,13 @@ import BatchJobs
 import BatchRuns
 package import BatchIdentifiers
 
-extension FoundRuns<SharedRun> {
+extension FoundRuns<TableRun> {
   /// The runs of a job in the database, from which it is decided what its next run does.
   ///
   /// - Parameters:
   ///   - runs: The runs, the newest last.
   ///   - isRetry: Whether the last one was reopened for what had failed in it.
-  init(_ runs: [SharedRun], isRetry: Bool = false) {
+  init(_ runs: [TableRun], isRetry: Bool = false) {
     self.init()
     for run in runs {
       let state: FoundRunState? =
@@ -34,7 +34,7 @@ extension FoundRuns<SharedRun> {
   }
 }
 
-extension SharedRun {
+extension TableRun {
   /// The metadata that the host that began the run recorded.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.

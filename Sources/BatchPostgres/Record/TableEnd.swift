@@ -8,11 +8,11 @@ package struct TableEnd: RunEnd {
   let summary: RunSummary
   let notifier: (any RunNotifier)?
   let isToldHere: Bool
-  let run: SharedRun
+  let run: TableRun
   package let tables: RunTables
   package let address: ServerAddress
   package let lease: Duration
-  package let stop: SharedRunStop
+  package let stop: TableRunStop
 
   /// Jobs whose runs are shared have none.
   package func report() {}

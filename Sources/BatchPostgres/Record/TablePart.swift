@@ -13,13 +13,13 @@ package final class TablePart: RunPart {
 
   private let plan: PostgresPlan
   private let tables: RunTables
-  private let run: SharedRun
+  private let run: TableRun
   private let terms: RunTerms
   private let hooks: RunHooks
-  private let stop: SharedRunStop
+  private let stop: TableRunStop
   private let onEvent: @Sendable (RunEvent) -> Void
   private let own: PostgresConnection
-  private let session: SharedSession
+  private let session: TableProgress
   private let presence: HostPresence
   private let spans: LeasedSpans
   /// The parts of an export that this process has recorded.
@@ -43,12 +43,12 @@ package final class TablePart: RunPart {
   ///
   /// - Throws: `BatchError` if nothing was done, as when the server does not answer.
   init(
-    of run: SharedRun,
+    of run: TableRun,
     _ plan: PostgresPlan,
     in tables: RunTables,
     _ terms: RunTerms,
     notifying hooks: RunHooks,
-    stop: SharedRunStop,
+    stop: TableRunStop,
     begins: (RunSummary) -> RunEvent,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) {
@@ -66,7 +66,7 @@ package final class TablePart: RunPart {
       by: own
     )
     try plan.exportFolder?.make()
-    let session = SharedSession(
+    let session = TableProgress(
       try await tables.snapshot(ofRun: run.run, at: address, within: lease, by: own),
       stop.waits
     )
@@ -92,7 +92,7 @@ package final class TablePart: RunPart {
   package var start: ContinuousClock.Instant { session.start }
   /// Others may be at work, whatever became of a process.
   package var followsKill: Bool { false }
-  package var requests: any RunRequests { SharedRequests(presence) }
+  package var requests: any RunRequests { TableRequests(presence) }
   package var writer: (any ChunkWriter)? { nil }
   package var workersCommit: Bool { true }
   package var notifier: any RunNotifier { hooks }
@@ -112,7 +112,7 @@ package final class TablePart: RunPart {
     }
     switch plan.work {
     case .change(let change):
-      return SharedChangeProcessor(
+      return PostgresChangeProcessor(
         chunks(of: change),
         of: spans,
         reconnectingFor: lease,
@@ -120,7 +120,7 @@ package final class TablePart: RunPart {
       )
     case .archiving: preconditionFailure("the archive is made before the run has a chunk")
     case .transform(let transform, let action, let handler, let children):
-      return SharedTransformProcessor(
+      return PostgresTransformProcessor(
         chunks(of: transform),
         of: spans,
         handlerTimeLimit: action.timeout,

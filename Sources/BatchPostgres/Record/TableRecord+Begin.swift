@@ -10,7 +10,7 @@ extension TableRecord {
   /// without an answer is found.
   package func begin(
     _ request: RunRequest,
-    replacing runs: [FoundRun<SharedRun>]
+    replacing runs: [FoundRun<TableRun>]
   ) async throws(BatchError) -> RunEntry<TablePart> {
     let identity = RunIdentity(
       startedAt: try await opening.persistently(within: lease) { session throws(BatchError) in
@@ -25,7 +25,7 @@ extension TableRecord {
     try plan.refuseOccupiedFolder()
     _ = try RunHooks(job, parameters: plan.parameters)
     // Known before the COMMIT, which may be done without an answer.
-    var replaced: [SharedRun] = []
+    var replaced: [TableRun] = []
     let begun = try await PostgresConnection.persistently(within: lease) {
       () async throws(BatchError) in
       try await begin(identity, plan, request, replacing: &replaced)
@@ -44,8 +44,8 @@ extension TableRecord {
     _ identity: RunIdentity,
     _ plan: PostgresPlan,
     _ request: RunRequest,
-    replacing replaced: inout [SharedRun]
-  ) async throws(BatchError) -> SharedRun? {
+    replacing replaced: inout [TableRun]
+  ) async throws(BatchError) -> TableRun? {
     let (tables, place) = (requireTables(), address.description)
     let fetch = PostgresFetch(
       plan.query,
@@ -55,7 +55,7 @@ extension TableRecord {
     )
     let (name, lease) = (job.name, lease)
     let (unfinished, own) = try await opening.perform {
-      session throws(BatchError) -> ([SharedRun]?, SharedRun?) in
+      session throws(BatchError) -> ([TableRun]?, TableRun?) in
       // Before it has tables of its own, which a refusal would leave.
       try plan.refuseRunsElsewhere(besides: tables, in: session)
       try session.transaction { () throws(BatchError) in try tables.create(in: session) }
@@ -98,7 +98,7 @@ extension TableRecord {
       let metadata = metadata(of: identity, plan)
       // Whoever cannot start its programs is refused before there is a run.
       try plan.start(run: run, atMost: terms.workerCount, hasRows: list.count > 0)
-      let begun = try await opening.perform { session throws(BatchError) -> SharedRun? in
+      let begun = try await opening.perform { session throws(BatchError) -> TableRun? in
         guard session.isInTransaction else {
           let error = PostgresError("the connection broke", state: .connectionFailure)
           throw BatchError(error, server: place)
@@ -111,7 +111,7 @@ extension TableRecord {
           try archive.create(in: session)
           try expected.add(archive: archive.name, in: session)
         }
-        let description = try SharedRun.Description(metadata, expecting: expected)
+        let description = try TableRun.Description(metadata, expecting: expected)
         try tables.begin(run, description, over: list, in: session)
         try session.commit()
         return try tables.runs(ofJob: name, in: session).first { $0.run == run }
@@ -146,7 +146,7 @@ extension TableRecord {
   }
 }
 
-extension SharedRun.Description {
+extension TableRun.Description {
   /// The description of a run that depends on a schema.
   fileprivate init(
     _ metadata: RunMetadata,
@@ -180,7 +180,7 @@ extension PostgresConnection {
 extension RunTables {
   /// Refuses to set aside a run on which a process is working.
   fileprivate func refuseIfAlive(
-    _ runs: [SharedRun],
+    _ runs: [TableRun],
     within lease: Duration,
     in session: PostgresSession
   ) throws(BatchError) {

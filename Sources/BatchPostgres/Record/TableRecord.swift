@@ -13,7 +13,7 @@ package final class TableRecord: RunRecord {
   package let handlers: [String: TransformHandler]
   package let address: ServerAddress
   package let stopSwitch: StopSwitch
-  package let stop: SharedRunStop
+  package let stop: TableRunStop
   let opening: PostgresConnection
   package let onEvent: @Sendable (RunEvent) -> Void
   package let terms: RunTerms
@@ -36,13 +36,13 @@ package final class TableRecord: RunRecord {
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) { words in
       onEvent(.message(words))
     }
-    stop = SharedRunStop(waits)
+    stop = TableRunStop(waits)
     opening = PostgresConnection(label: job.beginner, address: address, within: stop.opening)
   }
 
   package var lease: Duration { job.database.lease }
 
-  package func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<SharedRun> {
+  package func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<TableRun> {
     stopSwitch.onStop { [stop] in stop.request() }
     let name = job.name
     try await opening.reach(within: lease)
@@ -83,11 +83,11 @@ package final class TableRecord: RunRecord {
 
   package func close() async { await opening.close() }
 
-  package func result(of run: FoundRun<SharedRun>) async throws(BatchError) -> RunSummary {
+  package func result(of run: FoundRun<TableRun>) async throws(BatchError) -> RunSummary {
     try await summary(of: run.record)
   }
 
-  package func end(of run: FoundRun<SharedRun>) async throws(BatchError) -> TableEnd {
+  package func end(of run: FoundRun<TableRun>) async throws(BatchError) -> TableEnd {
     let run = run.record
     let metadata = try run.described()
     let parameters = try options.parameters(of: job, for: RunIdentity(metadata))
@@ -110,7 +110,7 @@ package final class TableRecord: RunRecord {
   // MARK: Taking part
 
   package func join(
-    _ run: FoundRun<SharedRun>,
+    _ run: FoundRun<TableRun>,
     retryingFailures: Bool
   ) async throws(BatchError) -> RunEntry<TablePart> {
     guard retryingFailures, run.state != .unfinished else {
@@ -128,7 +128,7 @@ package final class TableRecord: RunRecord {
   }
 
   /// Reopens a run for what has failed in it, and takes part in that.
-  private func reopen(_ run: SharedRun) async throws(BatchError) -> RunEntry<TablePart> {
+  private func reopen(_ run: TableRun) async throws(BatchError) -> RunEntry<TablePart> {
     guard job.action.writes else {
       throw BatchError(
         .invalidJob,
@@ -160,7 +160,7 @@ package final class TableRecord: RunRecord {
 
   /// Resolves the job for a run that there is, and takes part in it.
   private func takePart(
-    in run: SharedRun,
+    in run: TableRun,
     _ begins: (RunSummary) -> RunEvent
   ) async throws(BatchError) -> RunEntry<TablePart> {
     let plan = try await plan(of: run)
@@ -170,7 +170,7 @@ package final class TableRecord: RunRecord {
   }
 
   func takePart(
-    in run: SharedRun,
+    in run: TableRun,
     _ plan: PostgresPlan,
     _ begins: (RunSummary) -> RunEvent
   ) async throws(BatchError) -> RunEntry<TablePart> {
@@ -209,14 +209,14 @@ package final class TableRecord: RunRecord {
   }
 
   /// Resolves the job for a shared run, and refuses it if it differs from the run's.
-  package func plan(of run: SharedRun) async throws(BatchError) -> PostgresPlan {
+  package func plan(of run: TableRun) async throws(BatchError) -> PostgresPlan {
     let plan = try await plan(of: RunIdentity(run.described()))
     try run.refuse(unless: plan)
     return plan
   }
 
   /// Removes requests to processes that are gone.
-  private func prepare(toTakePartIn run: SharedRun) async throws(BatchError) {
+  private func prepare(toTakePartIn run: TableRun) async throws(BatchError) {
     let (tables, lease) = (requireTables(), lease)
     try await opening.persistently(within: lease) { session throws(BatchError) in
       let hosts = try tables.hosts(ofRun: run.run, in: session)
@@ -225,7 +225,7 @@ package final class TableRecord: RunRecord {
     }
   }
 
-  private func summary(of run: SharedRun) async throws(BatchError) -> RunSummary {
+  private func summary(of run: TableRun) async throws(BatchError) -> RunSummary {
     let tables = requireTables()
     let snapshot = try await opening.persistently(within: lease) { session throws(BatchError) in
       try tables.snapshot(ofRun: run.run, in: session)

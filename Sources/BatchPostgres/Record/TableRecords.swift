@@ -74,7 +74,7 @@ package struct TableRecords: RunRecords {
 
   /// A run in the database; nil if it has just been removed.
   private func recorded(
-    _ run: SharedRun,
+    _ run: TableRun,
     _ tables: RunTables,
     in session: PostgresSession
   ) throws(BatchError) -> RecordedRun? {
@@ -179,7 +179,7 @@ extension NextStep {
   ///   - job: The job.
   ///   - options: The options of that run; parameters that are not given are not compared.
   ///   - runs: The runs of the job in the database, the newest last.
-  init(of job: Job, _ options: RunOptions, after runs: [SharedRun]) {
+  init(of job: Job, _ options: RunOptions, after runs: [TableRun]) {
     do throws(BatchError) {
       let decision = try RunDecision(FoundRuns(runs), options.request, job: job.name)
       switch decision {

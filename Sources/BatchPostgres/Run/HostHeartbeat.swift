@@ -22,7 +22,7 @@ package struct HostHeartbeat: Sendable {
 
   /// The answer to a heartbeat.
   package struct Answer: Sendable, Hashable {
-    package let state: SharedRun.State
+    package let state: TableRun.State
     /// The operator's request, in the requester's form.
     package let control: String?
 
@@ -81,7 +81,7 @@ package struct HostHeartbeat: Sendable {
       rate.map { .real($0) } ?? .null,
       hold.map { .text($0) } ?? .null
     )
-    guard answer.count == 1, let state = SharedRun.State(rawValue: answer.text(0, 0) ?? "") else {
+    guard answer.count == 1, let state = TableRun.State(rawValue: answer.text(0, 0) ?? "") else {
       return nil
     }
     return Answer(state: state, control: answer.text(0, 1))

@@ -24,7 +24,7 @@ extension RunTables {
   ///   contradict themselves.
   package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     let state = try session.text("SELECT state FROM \(self.run) WHERE run = $1::uuid", .text(run))
-    switch state.flatMap(SharedRun.State.init) {
+    switch state.flatMap(TableRun.State.init) {
     case .running: return true
     case .setAside: throw isSetAside(run, in: session)
     case nil:

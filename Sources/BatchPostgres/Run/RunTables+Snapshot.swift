@@ -4,7 +4,7 @@ package import BatchIdentifiers
 
 /// The state of a shared run, according to the server.
 package struct TableRunSnapshot: Sendable {
-  package let run: SharedRun
+  package let run: TableRun
   /// The outcomes of the identifiers done by all hosts.
   package let outcomes: Outcomes
   /// The number of committed chunks.
@@ -35,7 +35,7 @@ extension RunTables {
       WITH done AS (
         SELECT \(names) FROM \(span) WHERE run = $1::uuid AND done
         UNION ALL SELECT \(names) FROM \(ledger) WHERE run = $1::uuid)
-      SELECT \(SharedRun.columns), to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+      SELECT \(TableRun.columns), to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
         extract(epoch FROM coalesce(r.ended_at, clock_timestamp()) - r.started_at)::float8, r.control,
         (SELECT count(*) FROM \(span) WHERE run = $1::uuid),
         (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), sums.*
@@ -44,8 +44,8 @@ extension RunTables {
       .text(run)
     )
     guard rows.count == 1 else { return nil }
-    let next = SharedRun.columnCount
-    let shared = try SharedRun(rows, 0, from: session)
+    let next = TableRun.columnCount
+    let shared = try TableRun(rows, 0, from: session)
     let outcomes = rows.outcomes(0, from: next + 6)
     if shared.state == .finished || shared.state == .acknowledged, outcomes.total != shared.total {
       throw Self.damaged(

@@ -5,7 +5,7 @@ package import BatchIdentifiers
 /// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own connection.
 ///
 /// Preparing a chunk reads no rows, so a worker has its next keys ready while the server processes the last ones.
-package struct SharedChangeProcessor: ChunkProcessor {
+package struct PostgresChangeProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
     fileprivate let keys: RowKeys
     fileprivate let worker: PostgresConnection

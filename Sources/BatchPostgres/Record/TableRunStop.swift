@@ -4,7 +4,7 @@ import BatchJobs
 /// The end of what a process waits for on the server, after a request to stop.
 ///
 /// Chunks in flight may finish first, so it is not the end of all connections at once.
-package struct SharedRunStop: Sendable {
+package struct TableRunStop: Sendable {
   /// How long after a request the process may still tell the server how it ends.
   ///
   /// It is longer than the grace of chunks in flight, and short enough for the process to end within five seconds.

@@ -5,7 +5,7 @@ import BatchIdentifiers
 
 /// The state of one process's part of a shared run: its commits, the state of the whole run on the server, and its
 /// events.
-final class SharedSession: Sendable {
+final class TableProgress: Sendable {
   private struct State {
     /// The run's state when the server was last asked.
     var snapshot: TableRunSnapshot

@@ -2,7 +2,7 @@
 package import BatchIdentifiers
 
 /// A run in which any number of hosts take part: its row of `_batch_run`.
-package struct SharedRun: Sendable, Hashable {
+package struct TableRun: Sendable, Hashable {
   /// The state of a run.
   package enum State: String, Sendable {
     /// Some spans are not done.
@@ -46,7 +46,7 @@ package struct SharedRun: Sendable, Hashable {
   }
 }
 
-extension SharedRun {
+extension TableRun {
   /// The columns selected from a row `r` of `_batch_run`.
   static let columns = """
     r.run, r.version, r.job, r.run_id, r.state, r.fingerprint, r.metadata, r.total,
@@ -111,7 +111,7 @@ extension RunTables {
   package func runsElsewhere(
     ofJob job: String,
     in session: PostgresSession
-  ) throws(BatchError) -> (runs: [(schema: String, run: SharedRun)], unreadable: [String]) {
+  ) throws(BatchError) -> (runs: [(schema: String, run: TableRun)], unreadable: [String]) {
     let found = try session.execute(
       """
       SELECT n.nspname, has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
@@ -122,7 +122,7 @@ extension RunTables {
       """,
       .text(schema)
     )
-    var runs: [(schema: String, run: SharedRun)] = []
+    var runs: [(schema: String, run: TableRun)] = []
     var unreadable: [String] = []
     for row in 0..<found.count {
       let schema = found.text(row, 0) ?? ""
@@ -159,7 +159,7 @@ extension RunTables {
   /// - Throws: The server's error.
   package func begin(
     _ run: String,
-    _ description: SharedRun.Description,
+    _ description: TableRun.Description,
     over list: PackedIdentifiers,
     spansOf length: Int? = nil,
     in session: PostgresSession
@@ -214,13 +214,13 @@ extension RunTables {
   package func runs(
     ofJob job: String,
     in session: PostgresSession
-  ) throws(BatchError) -> [SharedRun] {
+  ) throws(BatchError) -> [TableRun] {
     let rows = try session.execute(
-      "SELECT \(SharedRun.columns) FROM \(run) AS r WHERE r.job = $1 ORDER BY r.started_at, r.run",
+      "SELECT \(TableRun.columns) FROM \(run) AS r WHERE r.job = $1 ORDER BY r.started_at, r.run",
       .text(job)
     )
-    var runs: [SharedRun] = []
-    for row in 0..<rows.count { runs.append(try SharedRun(rows, row, from: session)) }
+    var runs: [TableRun] = []
+    for row in 0..<rows.count { runs.append(try TableRun(rows, row, from: session)) }
     return runs
   }
 

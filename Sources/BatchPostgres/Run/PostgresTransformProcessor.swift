@@ -7,7 +7,7 @@ package import BatchIdentifiers
 ///
 /// No transaction is open during the computation, unless others change the rows of a chunk faster than they can be
 /// computed.
-package struct SharedTransformProcessor: ChunkProcessor {
+package struct PostgresTransformProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
     fileprivate var chunk: TransformedRows<RowKeys>
     fileprivate let worker: PostgresConnection

@@ -4,7 +4,7 @@ import BatchRuns
 import BatchPlatform
 
 /// The operator's requests of a shared run, as the answers to a process's heartbeats bring them.
-struct SharedRequests: RunRequests {
+struct TableRequests: RunRequests {
   private let presence: HostPresence
   private var seen: String?
 

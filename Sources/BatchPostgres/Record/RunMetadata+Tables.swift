@@ -8,7 +8,7 @@ extension RunMetadata {
   /// The metadata in the row of a shared run.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
-  init(ofSharedRun run: SharedRun) throws(BatchError) {
+  init(ofSharedRun run: TableRun) throws(BatchError) {
     do throws(BatchError) {
       try self.init(run.metadata, at: "_batch_run")
     } catch {
