@@ -67,7 +67,7 @@ struct RunArguments: ParsableArguments {
       Terminal.complain(error)
       if summary.state.isFinished {
         Terminal.say("the work is done; repeat the command to report that, which changes no row")
-        status = error.code == .interrupted ? .stopped : .untold
+        status = error.code == .interrupted ? .stopped : .undelivered
       }
     }
     if status != .completed { throw ExitCode(status.rawValue) }

@@ -28,7 +28,7 @@ enum ObjectsOfJob {
       if let failure = summary.failure { complain(failure) }
       guard let problem = summary.unacknowledged else { exit(ExitStatus(of: summary).rawValue) }
       complain(problem)
-      exit(ExitStatus.untold.rawValue)
+      exit(ExitStatus.undelivered.rawValue)
     } catch {
       complain(error)
       exit(ExitStatus(of: error).rawValue)

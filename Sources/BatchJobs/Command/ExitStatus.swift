@@ -10,7 +10,7 @@ package enum ExitStatus: Int32, Sendable {
   case completedWithFailures = 4
   case alreadyRunning = 5
   /// The work is done, but its result could not be reported.
-  case untold = 6
+  case undelivered = 6
 
   /// The status for an error that prevented a command's work.
   package init(of error: BatchError) {
@@ -19,7 +19,7 @@ package enum ExitStatus: Int32, Sendable {
     case .interrupted: self = .stopped
     case .busy, .connectionLost, .diskFull, .databaseAccess, .storeChanged, .statementCancelled:
       self = .failed
-    case .outputFailed: self = .untold
+    case .outputFailed: self = .undelivered
     default: self = .refused
     }
   }

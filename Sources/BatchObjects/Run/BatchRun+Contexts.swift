@@ -174,7 +174,7 @@ extension BatchRun {
     cause.hooks = options.hooks
     cause.report = options.report
     cause.undo = undo
-    let work = ContextRunWork(
+    let work = ObjectWork(
       program: cause,
       selection: selection,
       container: container,

@@ -105,7 +105,7 @@ package final class FilePart: RunPart {
   package func end() async -> FileEnd {
     let summary = session.summary()
     if summary.state.isFinished {
-      for message in await plan.leftBehind() { onEvent(.message(message)) }
+      for message in await plan.leftovers() { onEvent(.message(message)) }
     }
     await plan.close()
     return FileEnd(
@@ -127,7 +127,7 @@ package struct FileEnd: RunEnd {
   let checkpoint: Checkpoint?
   let lane: WriterLane?
 
-  package var isToldHere: Bool { true }
+  package var isDeliveredHere: Bool { true }
 
   package func report() throws(BatchError) {
     guard let report = cause.report, let checkpoint else { return }
@@ -139,8 +139,8 @@ package struct FileEnd: RunEnd {
 
   package func verify() async throws(BatchError) { try await lane?.verifyStore() }
 
-  package func leave(isTold: Bool) async {
-    if isTold {
+  package func leave(isDelivered: Bool) async {
+    if isDelivered {
       // The acknowledgement of the only record is the last write.
       guard let checkpoint else { return }
       // That of the file counts; the store's serves if the file is lost.

@@ -28,7 +28,7 @@ extension FileRecord {
     var entry = LaneEntry()
     let checkpoint: Checkpoint
     do {
-      if findings.replacedFile != nil { try findings.checkpoint?.takeUp() }
+      if findings.replacedFile != nil { try findings.checkpoint?.openForAppending() }
       try await enter(run, metadata, selection, identity, plan, &entry)
       // Another run gave the database its identity at the same moment: it is permanent now.
       if entry.isOutrun { return .again }
@@ -44,7 +44,7 @@ extension FileRecord {
       }
       return .result(await failure(error, metadata, selection.list.count, entry.lane))
     }
-    try checkpoint.takeUp()
+    try checkpoint.openForAppending()
     let session = RunSession(
       checkpoint: checkpoint,
       done: DoneRanges(),

@@ -60,7 +60,7 @@ extension FileRecord {
 
   private func resume(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
     var run = try await reopen(checkpoint)
-    try checkpoint.takeUp()
+    try checkpoint.openForAppending()
     if let loss = checkpoint.lossOfOutput() {
       onEvent(.message("\(loss); an export only reads, so its output starts over"))
       try checkpoint.beginOutputAnew()
@@ -130,7 +130,7 @@ extension FileRecord {
       isResumed: true,
       retrying: retried
     )
-    try checkpoint.takeUp()
+    try checkpoint.openForAppending()
     try session.reopen()
     onEvent(.retryingFailures(session.summary()))
     return part(reopened.plan, over: list, by: lane, session)

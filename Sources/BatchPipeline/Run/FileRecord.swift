@@ -88,7 +88,7 @@ final class FileRecord: RunRecord {
     var file: Checkpoint?
     if case .checkpoint(let checkpoint) = run.record {
       hooks = try work.hooks(after: checkpoint)
-      try checkpoint.takeUp()
+      try checkpoint.openForAppending()
       file = checkpoint
     }
     let lane = findings.lane()

@@ -77,8 +77,10 @@ extension Job {
       try job.requireSupport()
       return job
     }
-    let misfits = await job.misfits(except: decoder.broken).map { $0.located(in: origin) }
-    throw BatchError.invalidJob(decoder.problems + misfits, file: origin.file)
+    let databaseProblems = await job.databaseProblems(except: decoder.broken).map {
+      $0.located(in: origin)
+    }
+    throw BatchError.invalidJob(decoder.problems + databaseProblems, file: origin.file)
       ?? BatchError(.invalidJob, "the job is not valid", at: origin.file)
   }
 

@@ -131,7 +131,7 @@ package protocol RunPlan: Sendable {
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger)
 
   /// What a finished run has left to do for somebody else, in words.
-  func leftBehind() async -> [String]
+  func leftovers() async -> [String]
 
   /// The messages since the last call.
   func takeMessages() -> [String]
@@ -175,7 +175,7 @@ extension StoreRunPlan {
 extension RunPlan {
   package func wait(of least: Duration) -> String? { nil }
 
-  package func leftBehind() async -> [String] { [] }
+  package func leftovers() async -> [String] { [] }
 
   package func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 

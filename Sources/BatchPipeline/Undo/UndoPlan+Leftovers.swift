@@ -5,7 +5,7 @@ import BatchSQLite
 
 extension UndoPlan {
   /// How many of the requested identifiers the run has not recorded, in words; nil if it has all.
-  var strangers: String? {
+  var unknownIdentifiers: String? {
     guard let wanted = try? work.identifiers?.sortedUnique().count, wanted > log.count else {
       return nil
     }
@@ -16,7 +16,7 @@ extension UndoPlan {
   /// Writes of the run that its records do not cover, in words.
   ///
   /// It is reported at the very end, so a problem here must not fail the undo.
-  func leftBehind() async -> [String] {
+  func leftovers() async -> [String] {
     guard case .rows(_, let entity, let key) = log else { return [] }
     let reader = store.connection(label: "batch.plan")
     let messages = try? await reader.perform { connection throws(BatchError) in

@@ -90,9 +90,9 @@ public struct UndoReport: Sendable, Encodable {
       comparedColumns = []
     }
     changedSince = errors.map(\.message)
-    let strangers = [plan.strangers].compactMap(\.self)
+    let unknownIdentifiers = [plan.unknownIdentifiers].compactMap(\.self)
     guard case .rows(_, let entity, _) = plan.log else {
-      warnings = strangers
+      warnings = unknownIdentifiers
       return
     }
     let table = entity.table
@@ -105,7 +105,7 @@ public struct UndoReport: Sendable, Encodable {
     let running =
       triggers.isEmpty
       ? [] : ["\(entity.name.quotedForMessage) has triggers, which run: \(triggers.quoted)"]
-    warnings = strangers + running
+    warnings = unknownIdentifiers + running
   }
 
   private static let chunk = 1_000

@@ -245,7 +245,7 @@ struct UndoPlan: StoreRunPlan {
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     guard let lane = part.lane else { preconditionFailure("rows are changed without a lane") }
     part.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
-    if let strangers { part.onEvent(.message(strangers)) }
+    if let unknownIdentifiers { part.onEvent(.message(unknownIdentifiers)) }
     if let expected { try await lane.expect(expected) }
     let processor: any ChunkProcessor
     switch log {

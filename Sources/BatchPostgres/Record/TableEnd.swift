@@ -7,7 +7,7 @@ import BatchIdentifiers
 package struct TableEnd: RunEnd {
   let summary: RunSummary
   let notifier: (any RunNotifier)?
-  let isToldHere: Bool
+  let isDeliveredHere: Bool
   let run: TableRun
   package let tables: RunTables
   package let address: ServerAddress
@@ -19,7 +19,7 @@ package struct TableEnd: RunEnd {
 
   func verify() {}
 
-  func leave(isTold: Bool) {}
+  func leave(isDelivered: Bool) {}
 
   func acknowledge() async throws(BatchError) {
     // The connection that opened the run may have been interrupted since.

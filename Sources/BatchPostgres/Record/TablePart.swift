@@ -255,7 +255,7 @@ package final class TablePart: RunPart {
       summary: summary,
       notifier: hooks,
       // The process that ended a finished run reports the end.
-      isToldHere: !summary.state.isFinished || hasEndedRun,
+      isDeliveredHere: !summary.state.isFinished || hasEndedRun,
       run: run,
       tables: tables,
       address: plan.address,

@@ -98,7 +98,7 @@ package final class TableRecord: RunRecord {
     return TableEnd(
       summary: try await summary(of: run),
       notifier: hooks,
-      isToldHere: true,
+      isDeliveredHere: true,
       run: run,
       tables: requireTables(),
       address: address,

@@ -155,14 +155,14 @@ package final class Checkpoint {
 
   private func append(_ entry: CheckpointEntry, sync: Bool) throws(BatchError) {
     if let keep { return try keep(entry, sync) }
-    try takeUp()
+    try openForAppending()
     try log?.append(kind: entry.kind, payload: entry.payload, sync: sync)
   }
 
   /// Opens the file for records, which only one process can do at a time.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` if another process has it open for records.
-  package func takeUp() throws(BatchError) {
+  package func openForAppending() throws(BatchError) {
     if log == nil, !path.isEmpty { log = try IdentifierFileLog(appendingTo: path) }
   }
 

@@ -111,7 +111,7 @@ package struct RunDriver<Record: RunRecord> {
     thenContinuing continues: Bool = false
   ) async -> RunSummary {
     var summary = end.summary
-    if end.isToldHere {
+    if end.isDeliveredHere {
       do throws(BatchError) {
         try end.report()
       } catch {
@@ -130,10 +130,11 @@ package struct RunDriver<Record: RunRecord> {
       }
     }
     summary = tell(summary, answer)
-    let isTold = end.isToldHere && summary.state.isFinished && summary.unacknowledged == nil
-    await end.leave(isTold: isTold)
+    let isDelivered =
+      end.isDeliveredHere && summary.state.isFinished && summary.unacknowledged == nil
+    await end.leave(isDelivered: isDelivered)
     if !continues { await record.close() }
-    guard isTold else { return summary }
+    guard isDelivered else { return summary }
     do throws(BatchError) {
       try await end.acknowledge()
     } catch {

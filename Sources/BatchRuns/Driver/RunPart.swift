@@ -93,7 +93,7 @@ package protocol RunEnd {
   /// Whom to tell; nil if nobody knows who that was.
   var notifier: (any RunNotifier)? { get }
   /// Whether this process reports it, rather than the one that did the last chunk.
-  var isToldHere: Bool { get }
+  var isDeliveredHere: Bool { get }
 
   /// Writes the report that the work asks for.
   func report() throws(BatchError)
@@ -103,8 +103,8 @@ package protocol RunEnd {
 
   /// Lets go of the run.
   ///
-  /// - Parameter isTold: Whether whoever asked for the run knows of its end.
-  func leave(isTold: Bool) async
+  /// - Parameter isDelivered: Whether whoever asked for the run knows of its end.
+  func leave(isDelivered: Bool) async
 
   /// Records that whoever asked for the run knows of its end: the last write.
   func acknowledge() async throws(BatchError)

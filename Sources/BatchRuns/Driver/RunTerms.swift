@@ -15,7 +15,7 @@ package struct RunTerms: Sendable {
   /// Words an error for whoever wrote the work.
   package let phrase: @Sendable (BatchError) -> BatchError
   /// The machine that it is on.
-  package let host: RunHost
+  package let host: RunEnvironment
 
   package init(
     name: String,
@@ -24,7 +24,7 @@ package struct RunTerms: Sendable {
     files: RunFiles,
     progressInterval: Duration,
     phrase: @escaping @Sendable (BatchError) -> BatchError,
-    on host: RunHost = RunHost()
+    on host: RunEnvironment = RunEnvironment()
   ) {
     self.name = name
     self.policy = policy

@@ -17,7 +17,7 @@ extension RunSession {
   /// - Throws: Their errors.
   package static func enterStore(
     _ backoff: Backoff,
-    on host: RunHost = RunHost(),
+    on host: RunEnvironment = RunEnvironment(),
     by enter: () async throws(BatchError) -> Void,
     then sync: () async throws(BatchError) -> Void
   ) async throws(BatchError) {

@@ -36,7 +36,7 @@ package struct Backoff {
   /// - Returns: The result of the step.
   /// - Throws: The last error of the step, or that of the wait.
   package func repeating<Result>(
-    on host: RunHost = RunHost(),
+    on host: RunEnvironment = RunEnvironment(),
     _ step: () async throws(BatchError) -> Result,
     wait: (
       (_ delay: Duration, _ attempt: Int, _ reason: BatchError) async throws(BatchError) ->

@@ -25,7 +25,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
     package var stopRequests: AsyncStream<Void>
     /// How long chunks in flight may take to finish after a request to stop.
     package var grace: Duration
-    package var host: RunHost
+    package var host: RunEnvironment
 
     package init(
       policy: RunPolicy,
@@ -38,7 +38,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)? = nil,
       stopRequests: AsyncStream<Void>,
       grace: Duration = RunStop.grace,
-      host: RunHost = RunHost()
+      host: RunEnvironment = RunEnvironment()
     ) {
       self.policy = policy
       self.files = files

@@ -7,7 +7,7 @@ package final class RunSession {
   package let checkpoint: Checkpoint
   /// What knows which chunks are done.
   package var ledger: any RunLedger
-  let host: RunHost
+  let host: RunEnvironment
   /// When this process began to process chunks.
   package let start: ContinuousClock.Instant
   /// The failed identifiers being retried; nil in a first run.
@@ -43,7 +43,7 @@ package final class RunSession {
     retrying retried: RetriedIdentifiers? = nil,
     selectedIn selection: Duration = .zero,
     by ledger: any RunLedger = UnrecordedLedger(),
-    on host: RunHost = RunHost()
+    on host: RunEnvironment = RunEnvironment()
   ) {
     self.ledger = ledger
     self.host = host

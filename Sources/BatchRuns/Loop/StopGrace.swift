@@ -12,10 +12,10 @@ package final class StopGrace: Sendable {
 
   /// The length of the grace period after a request.
   private let duration: Duration
-  private let host: RunHost
+  private let host: RunEnvironment
   private let deadline = Lock<ContinuousClock.Instant?>(nil)
 
-  package init(_ duration: Duration, on host: RunHost = RunHost()) {
+  package init(_ duration: Duration, on host: RunEnvironment = RunEnvironment()) {
     self.duration = duration
     self.host = host
   }

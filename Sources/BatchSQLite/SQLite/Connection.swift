@@ -342,7 +342,7 @@ package final class Connection {
     guard status == SQLITE_OK else { throw error(status, "disable triggers", sql: nil) }
   }
 
-  func giveBack(_ statement: OpaquePointer, sql: String) {
+  func recycle(_ statement: OpaquePointer, sql: String) {
     unsafe statements.put(statement, sql: sql)
   }
 

@@ -19,7 +19,7 @@ package struct Statement: ~Copyable {
   }
 
   deinit {
-    unsafe connection.giveBack(statement, sql: sql)
+    unsafe connection.recycle(statement, sql: sql)
   }
 
   // MARK: Stepping

@@ -33,16 +33,16 @@ package struct StoredRun: Sendable {
   package let process: Int32?
   /// The done positions.
   package let done: DoneRanges
-  private let state: State?
+  private let recordedState: RecordedState?
 
   /// The values of the column `state`.
-  private enum State: String {
+  private enum RecordedState: String {
     case acknowledged, setAside
   }
 
   /// The state of the run.
   package var state: State {
-    switch state {
+    switch recordedState {
     case .acknowledged?: return .acknowledged
     case .setAside?: return .setAside
     case nil: return done.count < total ? .unfinished : .finished
@@ -116,7 +116,7 @@ extension StoredRun {
           elapsedSeconds: elapsed,
           process: text(5).flatMap(RunOwner.livingProcess),
           done: ledger.done,
-          state: text(6).flatMap(State.init)
+          recordedState: text(6).flatMap(RecordedState.init)
         )
       )
     }

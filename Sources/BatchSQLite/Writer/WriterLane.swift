@@ -18,7 +18,7 @@ package actor WriterLane {
   var owned: OwnedRun
   /// Keeps the log short.
   let log: LogCheckpointer
-  private var courtesy: Courtesy
+  private var writeLockYield: WriteLockYield
   /// What the schema must be like; nil for anything.
   var expected: ExpectedSchema?
   /// Records the changes of chunks for undo, if the run wants that.
@@ -89,7 +89,7 @@ package actor WriterLane {
     watch = try ForeignCommitWatch(connection)
     owned = OwnedRun(watching: watch)
     courtesyTarget = configuration.courtesyTarget
-    courtesy = Courtesy(target: courtesyTarget)
+    writeLockYield = WriteLockYield(target: courtesyTarget)
     interrupter = connection.interrupter
     lockWait = connection.lockWait
     self.connection = connection
@@ -226,7 +226,7 @@ package actor WriterLane {
     let rows = chunks.prefix(written.count).reduce(0) { $0 + $1.positions.count }
     pages.note(connection.takeWrittenPages(), rows: rows, by: connection)
     checkpointIfLong()
-    courtesy.makeWay(after: duration, to: watch, in: connection)
+    writeLockYield.yieldWriteLock(after: duration, to: watch, in: connection)
     // Each has its own time, and its share of the commit.
     let shared = (duration - (written.last?.elapsed ?? .zero)) / max(written.count, 1)
     var end = Duration.zero
@@ -265,7 +265,7 @@ package actor WriterLane {
 
   /// Checkpoints the log once it is long.
   private func checkpointIfLong() {
-    log.checkpointIfLong(besideOthers: courtesy.othersWrite(at: .now))
+    log.checkpointIfLong(besideOthers: writeLockYield.othersWrite(at: .now))
   }
 
   /// Empties the write-ahead log, unless another connection reads from it or writes.

@@ -1,5 +1,4 @@
 import BatchObjects
-import BatchPipeline
 import BatchTestSupport
 import Foundation
 import SystemPackage

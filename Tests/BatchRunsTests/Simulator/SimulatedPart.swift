@@ -110,13 +110,13 @@ struct SimulatedEnd: RunEnd {
   let summary: RunSummary
 
   var notifier: (any RunNotifier)? { process }
-  var isToldHere: Bool { true }
+  var isDeliveredHere: Bool { true }
 
   func report() throws(BatchError) { try process.mayCrash() }
 
   func verify() throws(BatchError) { try process.verify() }
 
-  func leave(isTold: Bool) { try? process.mayCrash() }
+  func leave(isDelivered: Bool) { try? process.mayCrash() }
 
   func acknowledge() throws(BatchError) { try checkpoint.acknowledge() }
 }

@@ -137,7 +137,7 @@ extension SimulatedProcess: RunRecord {
       let isDone = progress.done.count == simulation.scenario.count
       demand(isDone || !progress.state.isFinished, "it is finished, and not all is done")
       demand(
-        simulation.isTold || progress.isAcknowledged != true,
+        simulation.isDelivered || progress.isAcknowledged != true,
         "the end is acknowledged, and nobody knows of it"
       )
     }

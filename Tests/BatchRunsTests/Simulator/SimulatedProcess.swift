@@ -9,7 +9,7 @@ final class SimulatedProcess: @unchecked Sendable {
   unowned let simulation: Simulation
   let id: Int
   let policy: RunPolicy
-  let host: RunHost
+  let host: RunEnvironment
   let stop = StopSwitch()
   /// Drives its run.
   var task: Task<Void, Never>?

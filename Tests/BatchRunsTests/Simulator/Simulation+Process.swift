@@ -90,7 +90,7 @@ extension Simulation {
       )
     }
     if goesWrong(oncePer: 24) { throw .broken }
-    isTold = true
+    isDelivered = true
   }
 
   private func acknowledged() {
@@ -99,7 +99,7 @@ extension Simulation {
     if !isRetryAsked, !store.content.failed.isEmpty, choices.once(in: 2) {
       note("somebody asks for the failed identifiers to be tried again")
       isRetryAsked = true
-      isTold = false
+      isDelivered = false
       // For some of them the action works by now.
       poison = Set(poison.sorted().filter { _ in choices.once(in: 2) })
     } else {

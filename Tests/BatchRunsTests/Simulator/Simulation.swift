@@ -95,7 +95,7 @@ final class Simulation: Simulating, @unchecked Sendable {
   var isOver = false
   var hasLostAnswer = false
   /// Whether somebody knows of the end.
-  var isTold = false
+  var isDelivered = false
   /// The identifiers for which the action fails now.
   var poison: Set<Int>
   /// Whether somebody requests a retry of the failed identifiers.
@@ -124,8 +124,8 @@ final class Simulation: Simulating, @unchecked Sendable {
   var processCount: Int { processes.count }
 
   /// The simulated machine of a process.
-  func host() -> RunHost {
-    RunHost(
+  func host() -> RunEnvironment {
+    RunEnvironment(
       now: { [unowned self] in Self.beginning + .microseconds(now) },
       sleep: { [unowned self] in await sleep(Self.microseconds($0)) },
       generator: SeededGenerator(seed: UInt64(choices.below(100))),

@@ -1,5 +1,5 @@
 /// The machine that a run is on: its time and its chance, where its tasks run, and the process's peak memory.
-package struct RunHost: Sendable {
+package struct RunEnvironment: Sendable {
   /// The monotonic time.
   package var now: @Sendable () -> ContinuousClock.Instant
   /// Waits, or returns early if the task is cancelled.

@@ -6,7 +6,7 @@ import BatchSQLite
 import SystemPackage
 
 /// The work of a closure that gets contexts.
-struct ContextRunWork: RunWork {
+struct ObjectWork: RunWork {
   let program: ProgramWork
   let selection: ContextSelection
   let container: ModelContainer
@@ -22,7 +22,7 @@ struct ContextRunWork: RunWork {
     async throws(BatchError)
     -> any RunPlan
   {
-    let plan = try await ContextPlan(self, for: run)
+    let plan = try await ObjectPlan(self, for: run)
     if program.keepsRecord, plan.store.isWritable {
       try await plan.store.refuseDuringUndo(ofJob: program.name, fresh: fresh)
     }
@@ -35,7 +35,7 @@ struct ContextRunWork: RunWork {
   }
 
   func foreseeablePlan(of run: RunIdentity) async throws(BatchError) -> (any RunPlan)? {
-    try await ContextPlan(self, for: run)
+    try await ObjectPlan(self, for: run)
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
@@ -45,10 +45,10 @@ struct ContextRunWork: RunWork {
 }
 
 /// A closure's work, with the store of its objects.
-struct ContextPlan: StoreRunPlan {
+struct ObjectPlan: StoreRunPlan {
   let store: Store
   let hooks: RunHooks
-  private let run: ContextRunWork
+  private let run: ObjectWork
   private let work: ContextWork
   /// What selects the identifiers, if it is a query.
   private let query: IdentifierQuery?
@@ -59,7 +59,7 @@ struct ContextPlan: StoreRunPlan {
   var cause: any RunCause { run.program }
   var spareWorkers: Int { 0 }
 
-  init(_ run: ContextRunWork, for identity: RunIdentity) async throws(BatchError) {
+  init(_ run: ObjectWork, for identity: RunIdentity) async throws(BatchError) {
     let place = try run.selection.store(of: run.container)
     store = run.container.stores[place]
     try store.refuseIfLinked()

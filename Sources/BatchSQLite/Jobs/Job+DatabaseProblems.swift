@@ -10,25 +10,31 @@ extension Job {
   package func refusal(_ error: BatchError) async -> BatchError {
     let codes: [BatchError.Code] = [.invalidSQL, .unknownEntity, .unknownAttribute, .invalidJob]
     guard codes.contains(error.code) else { return error }
-    let misfits = await misfits().map { problem in origin.map(problem.located) ?? problem }
-    guard misfits.count > 1 else { return error }
-    return .invalidJob(misfits, file: origin?.file) ?? error
+    let databaseProblems = await databaseProblems().map { problem in
+      origin.map(problem.located) ?? problem
+    }
+    guard databaseProblems.count > 1 else { return error }
+    return .invalidJob(databaseProblems, file: origin?.file) ?? error
   }
 
   /// The names and expressions of the job that do not fit its database.
   ///
   /// - Parameter broken: Invalid values, about which nothing more is reported.
   /// - Returns: The problems; none if the database or the entity cannot be read.
-  package func misfits(except broken: Set<JobPath> = []) async -> [JobProblem] {
+  package func databaseProblems(except broken: Set<JobPath> = []) async -> [JobProblem] {
     let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
     guard broken.isDisjoint(with: needed), let store = try? await storeToRead() else { return [] }
-    let problems = try? await store.makeConnection(label: "batch.misfits").perform {
+    let problems = try? await store.makeConnection(label: "batch.databaseProblems").perform {
       connection throws(BatchError) in
-      var misfits = Misfits(job: self, schema: store.schema, connection: connection)
-      misfits.find(
+      var databaseProblems = DatabaseProblems(
+        job: self,
+        schema: store.schema,
+        connection: connection
+      )
+      databaseProblems.find(
         inAction: broken.isDisjoint(with: [JobPath("action"), JobPath("action", "type")])
       )
-      return misfits.problems
+      return databaseProblems.problems
     }
     return (problems ?? []).filter { problem in
       !sequence(first: problem.path, next: \.parent).contains { broken.contains($0) }
@@ -37,7 +43,7 @@ extension Job {
 }
 
 /// Finds all problems.
-private struct Misfits {
+private struct DatabaseProblems {
   package let job: Job
   package let schema: Schema
   package let connection: Connection

@@ -10,7 +10,7 @@ import BatchPlatform
 /// in.
 ///
 /// The gap only occurs while others have been seen to write, and ends with their commit.
-struct Courtesy {
+struct WriteLockYield {
   /// How long others count as writing after one of their commits.
   private static let memory = Duration.seconds(1)
 
@@ -42,7 +42,7 @@ struct Courtesy {
   }
 
   /// Waits on the lane's own thread, outside a transaction, if others want the lock.
-  mutating func makeWay(
+  mutating func yieldWriteLock(
     after duration: Duration,
     to watch: ForeignCommitWatch,
     in connection: Connection
