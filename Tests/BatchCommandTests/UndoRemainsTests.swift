@@ -57,7 +57,7 @@ import Testing
       to: "job.json"
     )
     let plan = try BatchProgram.run("plan", "job.json", in: directory)
-    let warning = "triggers may write \"touched\" of \"items\""
+    let warning = "the run may also write \"touched\" of \"items\""
     #expect(plan.errors.contains(warning), "\(plan.errors)")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     let undo = try BatchProgram.run("undo", "job.json", in: directory)

@@ -42,20 +42,34 @@ extension RunCause {
     for (path, name, file) in others {
       if let file { files.append(NamedFile(path, name, file)) }
     }
+    for (name, suffix) in [("lock", ".lock"), ("requests", ".control"), ("history", ".history")]
+    where keepsRecord {
+      let file = FilePath(checkpointPath.string + suffix)
+      files.append(NamedFile(.checkpoint, "the \(name) beside the checkpoint", file))
+    }
     if let output { files.append(NamedFile(.exportFile, "the exported file", output)) }
     var problems: [JobProblem] = []
+    for program in programsOfHooks {
+      guard let output = output.map({ NamedFile(.exportFile, "the exported file", $0) }),
+        output.isSame(as: program)
+      else { continue }
+      problems.append(output.problem(with: program))
+    }
     for (index, second) in files.enumerated() where !second.file.isEmpty {
       for first in files[..<index] where first.isSame(as: second) {
-        problems.append(
-          JobProblem(
-            second.path,
-            "\(second.name) and \(first.name) are the same file",
-            remedy: "choose another path"
-          )
-        )
+        problems.append(second.problem(with: first))
       }
     }
     return problems
+  }
+
+  /// The programs of hooks that are named by their paths; the system looks up others.
+  private var programsOfHooks: [NamedFile] {
+    hooks.commands.sorted { $0.key.rawValue < $1.key.rawValue }.compactMap { event, command in
+      guard let program = command.first, program.contains("/") else { return nil }
+      let file = baseDirectory.pushing(FilePath(program))
+      return NamedFile(JobPath("hooks", event.rawValue), "the program of a hook", file)
+    }
   }
 }
 
@@ -77,6 +91,15 @@ private struct NamedFile {
     // By its name alone: to open and close a database would give up SQLite's locks on it. The files that SQLite makes
     // beside it come and go, so two of them may have been the same one.
     identity = resolved == nil ? FileSystem.status(of: file)?.identity : nil
+  }
+
+  /// The problem of being the same file as another one.
+  func problem(with other: NamedFile) -> JobProblem {
+    JobProblem(
+      path,
+      "\(name) and \(other.name) are the same file",
+      remedy: "choose another path"
+    )
   }
 
   func isSame(as other: NamedFile) -> Bool {

@@ -58,7 +58,7 @@ extension UndoPlan {
       + " DELETE FROM \(table) WHERE \(condition)"
   }
 
-  /// The other tables that triggers and foreign keys may have written.
+  /// What triggers and foreign keys may have written: other tables, and other rows or columns of the same one.
   private func others(
     than entity: Entity,
     _ key: EntityKey,
@@ -74,17 +74,14 @@ extension UndoPlan {
       recheck: .off,
       parameters: [:]
     )
-    let written = try change.writes(
+    let effects = try change.effects(
       enforcesForeignKeys: work.program.database.foreignKeys,
       in: connection
     )
-    var others = written.tables.filter { !SQLName.equal($0, entity.table) }.sorted().quoted
-    let columns = undo.shape.columnsBeside(written, in: entity)
-    if !columns.isEmpty {
-      others +=
-        "\(others.isEmpty ? "" : " and ")\(columns.quoted) of \(entity.table.quotedForMessage)"
-    }
-    if others.isEmpty { return nil }
-    return "not undone: what the run may have written in \(others), by triggers or foreign keys"
+    let others = effects.tables.filter { !SQLName.equal($0, entity.table) }.sorted().quoted
+    let parts = [others, undo.shape.writesBeside(effects, in: entity) ?? ""]
+      .filter { !$0.isEmpty }.joined(separator: " and ")
+    if parts.isEmpty { return nil }
+    return "not undone: what the run may have written in \(parts), by triggers or foreign keys"
   }
 }

@@ -320,7 +320,7 @@ struct UndoPlan: StoreRunPlan {
         parameters: [:],
         enforcesForeignKeys: work.program.database.foreignKeys,
         connection: connection
-      ).abortingOnConflict()
+      ).abortingOnConflict().exactly()
       return expected.map(transform.expecting) ?? transform
     }
   }

@@ -36,7 +36,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   let connect: PostgresConnection.Connecting
 
   var inOrder: Bool { false }
-  var patience: Duration? { nil }
+  var handlerTimeLimit: Duration? { nil }
   /// A file for each span.
   var chunkSize: Int? { RunPolicy.chunkSizeLimit }
 

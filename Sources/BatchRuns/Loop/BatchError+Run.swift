@@ -15,6 +15,8 @@ extension BatchError.Code {
   public static let statementCancelled = Self(rawValue: "statementCancelled")
   /// An identifier belongs to another store, or to one that a container does not have.
   public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
+  /// A trigger changed what an undo restored, so the row was left as it was.
+  public static let notRestored = Self(rawValue: "notRestored")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
   /// A handler threw, or a child process did not answer as required.
@@ -45,7 +47,7 @@ extension BatchError {
   /// an interrupt, a connection, a statement that does not compile.
   package var isAboutRows: Bool {
     if let error = underlying as? any DatabaseError { return error.isAboutRows }
-    return [.constraint, .handlerFailed, .invalidText].contains(code)
+    return [.constraint, .handlerFailed, .invalidText, .notRestored].contains(code)
   }
 
   /// Whether a retry may succeed.

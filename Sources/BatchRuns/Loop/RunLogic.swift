@@ -275,7 +275,7 @@ package struct RunLogic {
       tell(.looked)
       tick()
     case .emptiedLog(let bytes):
-      throttle.logBytes = bytes
+      throttle.emptiedLog(to: bytes)
       regulate(moment)
     case .failed(let error):
       if !isExcused(error, moment) { fail(error) }
@@ -398,7 +398,7 @@ package struct RunLogic {
       return
     }
     if hold.cause != held?.cause { mayEmptyLog = true }
-    if hold.reason != held?.reason { tell(.held(hold)) }
+    if hold.isKnown, hold.reason != held?.reason || held?.isKnown == false { tell(.held(hold)) }
     held = hold
     perform(machine.hold())
     guard !willLook, hold.duration < RunThrottle.lookInterval else { return }

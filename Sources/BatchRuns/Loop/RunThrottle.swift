@@ -61,6 +61,8 @@ package struct RunThrottle {
     package let duration: Duration
     /// The identifiers per second that a pace allows.
     package var rate: Double?
+    /// Whether the reason is known to be the right one; a log that is too long may only have to be emptied.
+    package var isKnown = true
 
     /// Whether it ends by itself: the run continues, only more slowly.
     package var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
@@ -84,7 +86,11 @@ package struct RunThrottle {
   /// When the rest after the last chunk ends.
   private var rested = Duration.zero
   /// The length of the write-ahead log, in bytes.
-  package var logBytes = 0
+  package var logBytes = 0 {
+    didSet { if logBytes <= settings.maximumWAL { logIsBlocked = false } }
+  }
+  /// Whether the log is too long although the run has tried to empty it.
+  private var logIsBlocked = false
 
   /// Who may keep the log from being emptied, and what to do about it.
   private let logRemedy: String
@@ -96,6 +102,12 @@ package struct RunThrottle {
 
   /// Whether the time of a chunk determines when the next one may be committed.
   package var setsPace: Bool { settings.identifiersPerSecond != nil || settings.sleepRatio != nil }
+
+  /// Notes how long the log still is although the run has tried to empty it.
+  package mutating func emptiedLog(to bytes: Int) {
+    logBytes = bytes
+    logIsBlocked = bytes > settings.maximumWAL
+  }
 
   /// Notes a committed chunk and how long it took.
   package mutating func committed(_ count: Int, took duration: Duration, at now: Duration) {
@@ -138,7 +150,9 @@ package struct RunThrottle {
     if let own = conditions.storeHold { return hold(.init(rawValue: own.name), own.reason) }
     if logBytes > settings.maximumWAL {
       let bound = ByteSize(bytes: settings.maximumWAL)
-      return hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
+      var hold = hold(.maximumWAL, "the write-ahead log is longer than \(bound); \(logRemedy)")
+      hold.isKnown = logIsBlocked
+      return hold
     }
     if let rate = settings.identifiersPerSecond, now < due {
       let number = Int(exactly: rate).map { $0.grouped } ?? "\(rate)"

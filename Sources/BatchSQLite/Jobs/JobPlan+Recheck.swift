@@ -12,6 +12,12 @@ extension JobPlan {
       ?? WrittenColumns()
   }
 
+  /// What triggers and foreign keys write besides.
+  func effects(in connection: Connection) throws(BatchError) -> WrittenColumns {
+    try change?.effects(enforcesForeignKeys: job.database.foreignKeys, in: connection)
+      ?? WrittenColumns()
+  }
+
   /// The recheck of a row at its turn, timed if that reads other rows.
   func rechecking(
     first count: Int,

@@ -113,23 +113,18 @@ extension JobPlan {
   }
 
   /// What undoing a run would leave unchanged.
-  func warningsAboutUndo(_ writes: WrittenColumns) -> [String] {
+  func warningsAboutUndo(
+    _ writes: WrittenColumns,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
     guard job.undo != nil else { return [] }
-    let others = writes.tables.filter { $0.foldedForSQLite != writtenEntity.table.foldedForSQLite }
-    var warnings: [String] = []
-    if !others.isEmpty {
-      warnings.append(
-        "the run also writes \(others.sorted().quoted), which batch undo leaves as it is"
-      )
-    }
-    let columns = change?.undoShape.columnsBeside(writes, in: writtenEntity) ?? []
-    if !columns.isEmpty {
-      warnings.append(
-        "triggers may write \(columns.quoted) of \(writtenEntity.table.quotedForMessage) as well, which"
-          + " batch undo leaves as it is"
-      )
-    }
-    return warnings
+    let others = writes.tables.filter { !SQLName.equal($0, writtenEntity.table) }
+    let own = try change?.undoShape.writesBeside(effects(in: connection), in: writtenEntity)
+    let parts = [others.sorted().quoted, own ?? ""].filter { !$0.isEmpty }
+    if parts.isEmpty { return [] }
+    return [
+      "the run may also write \(parts.joined(separator: " and ")), which batch undo leaves as it is"
+    ]
   }
 
   /// The error of reading the first rows, unless an update's values report it.
@@ -191,6 +186,36 @@ extension Entity {
             + " are; database.foreignKeys enforces foreign keys"
         )
       }
+      if isEnforced { warnings += try warningsAboutActions(of: job, in: connection) }
+    }
+    return warnings
+  }
+
+  /// Warnings about rows that foreign keys delete or change with those that the job deletes.
+  private func warningsAboutActions(
+    of job: Job,
+    in connection: Connection
+  ) throws(BatchError) -> [String] {
+    var warnings: [String] = []
+    for (action, words) in [
+      ("CASCADE", "are deleted with it"), ("SET NULL", "lose the reference"),
+      ("SET DEFAULT", "get the default reference"),
+    ] {
+      let children = try connection.texts(
+        """
+        SELECT DISTINCT s.name FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
+        WHERE s.type = 'table' AND lower(f."table") = lower(?1) AND f.on_delete = ?2 ORDER BY 1
+        """,
+        .text(table),
+        .text(action)
+      )
+      if children.isEmpty { continue }
+      var isArchived = false
+      if case .delete(let delete) = job.action { isArchived = delete.archive != nil }
+      warnings.append(
+        "rows of \(children.joined(separator: ", ")) that refer to a deleted row \(words) (database.foreignKeys)"
+          + (isArchived ? ", without a copy in the archive" : "")
+      )
     }
     return warnings
   }

@@ -93,10 +93,17 @@ package struct DeletionUndo: Restoration {
     in connection: Connection
   ) throws(BatchError) -> ChunkResult {
     var written = ChunkResult()
+    let hasTriggers = try connection.hasTriggers(on: entity.table)
     for row in 0..<rows.values.count {
       do throws(BatchError) {
         let isChanged = try connection.savepoint { () throws(BatchError) in
-          try put(row, of: rows.values, in: connection)
+          let isChanged = try put(row, of: rows.values, in: connection)
+          if isChanged, hasTriggers, try problem(row, of: rows.values, in: connection) != nil {
+            // What triggers fill in for a new row, they may leave alone in one that exists.
+            try update(row, of: rows.values, in: connection)
+            if let error = try problem(row, of: rows.values, in: connection) { throw error }
+          }
+          return isChanged
         }
         if isChanged { written.succeeded += 1 } else { written.passedOver.unchanged.insert(row) }
       } catch {
@@ -132,15 +139,45 @@ package struct DeletionUndo: Restoration {
     }
     if current.isSame(0, as: values, row) { return false }
     guard overwrites else { throw log.changed(values, row, keyCount, to: current, 0, columns) }
-    let sets = columns[keyCount...].map { "\(SQLName.quoted($0)) = ?" }.joined(separator: ", ")
+    try update(row, of: values, in: connection)
+    return true
+  }
+
+  /// Gives a row that exists its values.
+  private func update(
+    _ row: Int,
+    of values: ValueBlock,
+    in connection: Connection
+  ) throws(BatchError) {
+    let set = inserted.filter { $0 >= keyCount }
+    if set.isEmpty { return }
+    let sets = set.map { "\(SQLName.quoted(columns[$0])) = ?" }.joined(separator: ", ")
     try run(
       "UPDATE OR ABORT \(table) SET \(sets) WHERE \(keyCondition)",
       row,
       of: values,
-      Array(columns.indices[keyCount...]) + Array(0..<keyCount),
+      set + Array(0..<keyCount),
       in: connection
     )
-    return true
+  }
+
+  /// The error of a row that does not have its values when its triggers have run; nil if it has.
+  private func problem(
+    _ row: Int,
+    of values: ValueBlock,
+    in connection: Connection
+  ) throws(BatchError) -> BatchError? {
+    let now = try current(row, of: values, in: connection)
+    guard now.count == 1 else { return BatchError.notRestored(in: entity) }
+    for column in inserted where !now.isSame(0, column, as: values, row) {
+      return BatchError.notRestored(
+        columns[column],
+        now.value(0, column),
+        insteadOf: values.value(row, column),
+        in: entity
+      )
+    }
+    return nil
   }
 
   private var keyCondition: String {
@@ -186,5 +223,15 @@ package struct DeletionUndo: Restoration {
         remedy: "look for a trigger with RAISE(IGNORE)"
       )
     }
+  }
+}
+
+extension Connection {
+  /// Whether a table has triggers.
+  fileprivate func hasTriggers(on table: String) throws(BatchError) -> Bool {
+    let sql = """
+      SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) LIMIT 1
+      """
+    return try value(sql, .text(table)) != nil
   }
 }

@@ -40,7 +40,7 @@ package struct WrittenColumns: Sendable, Equatable {
   package func contains(table: String) -> Bool { columns[SQLName.folded(table)] != nil }
 
   /// Whether rows of a table are inserted or deleted.
-  func containsRows(of table: String) -> Bool {
+  package func containsRows(of table: String) -> Bool {
     if case .some(.none) = columns[SQLName.folded(table)] { true } else { false }
   }
 

@@ -59,12 +59,14 @@ extension RowTransform {
           onFailure: .skip(upTo: policy.limit),
           in: connection
         )
+        if isExact { try requireExact(chunk, in: connection) }
       } catch {
         guard error.isAboutRows, !connection.isAutocommit,
-          policy == .failChunk || watch.hasSeenOthers
+          policy == .failChunk || watch.hasSeenOthers || error.code == .notRestored
         else {
           throw error
         }
+        written = nil
       }
       if watch.hasSeenOthers { written = nil }
       if written == nil { try connection.execute("ROLLBACK TO _batch_chunk") }
@@ -83,10 +85,64 @@ extension RowTransform {
     for number in 0..<chunk.count {
       let policy = policy.after(written.failures.count)
       let row = try renewed(chunk.part(number), onFailure: policy, recomputes: true, in: connection)
-      let one = try set(row, by: row.keys, onFailure: policy, in: connection)
+      let one =
+        isExact
+        ? try setExactly(row, onFailure: policy, in: connection)
+        : try set(row, by: row.keys, onFailure: policy, in: connection)
       written.append(one, from: number)
     }
     return written
+  }
+
+  /// Sets the computed value of a single row, which fails and stays as it was if its triggers change that.
+  private func setExactly(
+    _ row: TransformedChunk,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult {
+    do throws(BatchError) {
+      return try connection.savepoint { () throws(BatchError) in
+        let written = try set(row, by: row.keys, onFailure: policy, in: connection)
+        guard written.succeeded > 0 else { return written }
+        do throws(BatchError) {
+          try requireExact(row, in: connection)
+        } catch {
+          guard error.code == .notRestored else { throw error }
+          // A trigger may look at what changes, and leave alone what is set again.
+          _ = try set(row, by: row.keys, onFailure: policy, in: connection)
+          try requireExact(row, in: connection)
+        }
+        return written
+      }
+    } catch {
+      guard error.code == .notRestored, !connection.isAutocommit, policy.limit > 0 else {
+        throw error
+      }
+      var written = ChunkResult()
+      written.failures = [(0, error)]
+      return written
+    }
+  }
+
+  /// Refuses rows that do not have their computed values when their triggers have run.
+  private func requireExact(
+    _ chunk: TransformedChunk,
+    in connection: Connection
+  ) throws(BatchError) {
+    let now = try read(chunk.keys, at: chunk.rows.first, in: connection).values
+    for row in 0..<min(now.count, chunk.values.count) {
+      for column in writes.indices where !now.isSame(row, column, as: chunk.values, row) {
+        throw BatchError.notRestored(
+          writes[column],
+          now.value(row, column),
+          insteadOf: chunk.values.value(row, column),
+          in: target.entity
+        )
+      }
+    }
+    guard now.count == chunk.values.count else {
+      throw BatchError.notRestored(in: target.entity)
+    }
   }
 
   /// The chunk with its current rows, under the write lock.
@@ -154,5 +210,31 @@ extension RowTransform {
     written.failures += set.failures.map { (chunk.numbers[$0.number], $0.error) }
     written.failures.sort { $0.number < $1.number }
     return written
+  }
+}
+
+extension BatchError {
+  /// The error of a row whose triggers change what an undo restores.
+  static func notRestored(
+    _ column: String,
+    _ value: SQLValue,
+    insteadOf wanted: SQLValue,
+    in entity: Entity
+  ) -> BatchError {
+    BatchError(
+      .notRestored,
+      "a trigger of \(entity.table.quotedForMessage) makes \(column.quotedForMessage) \(value.forMessage), where the"
+        + " undo restores \(wanted.forMessage)",
+      remedy: "drop the trigger for as long as the undo takes"
+    )
+  }
+
+  /// The error of a row that its triggers delete again.
+  static func notRestored(in entity: Entity) -> BatchError {
+    BatchError(
+      .notRestored,
+      "a trigger of \(entity.table.quotedForMessage) deletes the row that the undo restores",
+      remedy: "drop the trigger for as long as the undo takes"
+    )
   }
 }

@@ -23,6 +23,8 @@ package struct RowTransform: Sendable {
   let reach: BulkChange.Reach
   /// Whether each row is set by a statement of its own, in the order of the list.
   let isOrdered: Bool
+  /// Whether rows must have their computed values when their triggers have run; others fail.
+  private(set) var isExact = false
   /// The handler's time limit for a chunk; nil if it keeps time itself.
   package let timeout: Duration?
 
@@ -80,6 +82,13 @@ package struct RowTransform: Sendable {
   package func failingOnConflict(in connection: Connection) throws(BatchError) -> RowTransform {
     var transform = self
     transform.target = try target.failingOnConflict(in: connection)
+    return transform
+  }
+
+  /// Makes a row fail that does not have its computed values when its triggers have run.
+  package func exactly() -> RowTransform {
+    var transform = self
+    transform.isExact = true
     return transform
   }
 

@@ -13,6 +13,13 @@ extension BulkChange {
     enforcesForeignKeys: Bool,
     in connection: Connection
   ) throws(BatchError) -> WrittenColumns {
+    var written = ownWrites
+    written.formUnion(try effects(enforcesForeignKeys: enforcesForeignKeys, in: connection))
+    return written
+  }
+
+  /// What the statements of the change write themselves.
+  private var ownWrites: WrittenColumns {
     var written = WrittenColumns()
     switch action {
     case .update, .assign: written.insert(writtenColumns, of: entity.table)
@@ -20,19 +27,37 @@ extension BulkChange {
       written.insertRows(of: entity.table)
       if let archive { written.insertRows(of: archive.entity.table) }
     }
+    return written
+  }
+
+  /// What the change causes to be written besides, by triggers and by foreign-key actions.
+  ///
+  /// - Parameters:
+  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
+  ///   - connection: A connection to the database, to compile statements; runs nothing.
+  /// - Returns: Tables and columns, which may be of the table itself; an upper bound if that depends on the rows.
+  /// - Throws: Errors of SQLite.
+  package func effects(
+    enforcesForeignKeys: Bool,
+    in connection: Connection
+  ) throws(BatchError) -> WrittenColumns {
+    var effects = WrittenColumns()
     for sql in statements {
-      written.formUnion(try connection.accesses(of: sql).writtenByTriggers)
+      effects.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
-    guard enforcesForeignKeys else { return written }
+    guard enforcesForeignKeys else { return effects }
     // An action's writes may cause others, until nothing new is reached.
     var before = WrittenColumns()
+    var written = ownWrites
+    written.formUnion(effects)
     while written != before {
       before = written
       for table in before.tables {
-        written.formUnion(try Self.actions(of: table, written: before, in: connection))
+        effects.formUnion(try Self.actions(of: table, written: before, in: connection))
       }
+      written.formUnion(effects)
     }
-    return written
+    return effects
   }
 
   /// What the foreign keys that refer to a table write when the table is written.
