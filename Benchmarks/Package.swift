@@ -28,11 +28,11 @@ let package = Package(
     ),
     .executableTarget(
       name: "LibraryBenchmark",
-      dependencies: [.product(name: "BatchPipeline", package: "batch")]
+      dependencies: [.product(name: "BatchObjects", package: "batch")]
     ),
     .executableTarget(
       name: "ContextBenchmark",
-      dependencies: [.product(name: "BatchPipeline", package: "batch")]
+      dependencies: [.product(name: "BatchObjects", package: "batch")]
     ),
     .executableTarget(
       name: "TransformBenchmark",

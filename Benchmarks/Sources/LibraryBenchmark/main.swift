@@ -16,7 +16,7 @@
 // The first prints how many identifiers it fetched, the second how many objects it visited, in a fresh context for
 // each thousand; both also print the resident memory at the start and at its peak.
 
-import BatchPipeline
+import BatchObjects
 import FoundationEssentials
 
 #if canImport(Glibc)

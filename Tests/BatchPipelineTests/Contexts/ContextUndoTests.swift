@@ -378,15 +378,13 @@ import Testing
       return error.code == .noUndo && error.remedy?.contains("undo: .init()") == true
     }
     let list = try await container().stores[0].fetchIdentifiers(FetchRequest(entity: "numbers"))
-    let holder = Lock<BatchRun?>(nil)
-    let stopped = run(try await container()) { context, identifiers in
+    let failing = run(try await container()) { context, identifiers in
       for number in try context.fetch(identifiers, as: ManagedObject.self) {
+        if number["id"] == .integer(31) { throw CocoaError(.fileReadUnknown) }
         number["n"] = .integer(9)
       }
-      holder.withLock { $0?.stop() }
     }
-    holder.withLock { $0 = stopped }
-    #expect(try await stopped.run().state == .stopped)
+    #expect(try await failing.run().state == .failed)
     await #expect {
       try await BatchRun(
         undoingWork: ProgramWork(ofRunAt: checkpoint),
