@@ -22,8 +22,8 @@ struct Batch: AsyncParsableCommand {
         batch plan job.json      shows what a run would do; writes nothing
         batch run job.json       runs the job, or resumes it after a kill
 
-      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some identifiers failed, 5 another \
-      run is alive, 6 done but not reported, 64 wrong usage.
+      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some identifiers failed, \
+      5 another run is alive, 6 not reported, 8 overdue, 64 wrong usage.
       """,
     version: batchVersion,
     subcommands: [

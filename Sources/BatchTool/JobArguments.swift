@@ -36,6 +36,9 @@ struct JobArguments: ParsableArguments {
     return try await Job.reading(path)
   }
 
+  /// The job file as a word of a command line; nil for standard input, which is read once.
+  var words: String? { job == Job.standardInputName ? nil : job.quotedForShell }
+
   /// What is given for a run.
   var options: BatchRun.Options {
     var options = BatchRun.Options()

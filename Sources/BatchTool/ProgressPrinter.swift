@@ -10,6 +10,8 @@ struct ProgressPrinter: Sendable {
   private let quiet: Bool
   /// Whether the command sets aside an unfinished run, and so would not resume this one.
   private let isFresh: Bool
+  /// The words that name the run to `batch ids`; nil for the path of its checkpoint.
+  private let source: String?
   /// Why an event could not be written, which does not end the run.
   private let failure = Lock<BatchError?>(nil)
   private let retries = Lock(Retries())
@@ -30,17 +32,19 @@ struct ProgressPrinter: Sendable {
     }
   }
 
-  init(json: Bool, quiet: Bool, isFresh: Bool = false) {
+  init(json: Bool, quiet: Bool, isFresh: Bool = false, source: String? = nil) {
     self.json = json
     self.quiet = quiet
     self.isFresh = isFresh
+    self.source = source
   }
 
   /// How often to show progress.
   var interval: Duration { !json && Terminal.isInteractive ? .milliseconds(200) : .seconds(5) }
 
-  /// Shows an event.
+  /// Shows an event; ``finish(_:)`` shows the last one, before the run counts as acknowledged.
   func print(_ event: RunEvent) {
+    if case .ended = event { return }
     if json {
       printJSON(event)
     } else if !quiet {
@@ -59,7 +63,7 @@ struct ProgressPrinter: Sendable {
   private func printLine(_ event: RunEvent) throws(BatchError) {
     switch event {
     case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
-      .progress(let summary), .throttled(let summary):
+      .progress(let summary), .throttled(let summary), .ended(let summary):
       try Terminal.printJSON(EventLine(event: event.name, summary: summary))
     case .message(let text):
       try Terminal.printJSON(["event": event.name, "message": text])
@@ -103,6 +107,7 @@ struct ProgressPrinter: Sendable {
       )
     case .setAside(let path):
       Terminal.say("set the unfinished checkpoint aside as \(path)")
+    case .ended: break
     }
   }
 
@@ -168,16 +173,10 @@ struct ProgressPrinter: Sendable {
 
   private func printEnd(_ summary: RunSummary) throws(BatchError) {
     if json {
-      let event =
-        switch summary.state {
-        case .completed, .completedWithFailures: "finished"
-        case .failed: "failed"
-        case .running, .throttled, .paused, .stopped: "stopped"
-        }
-      try Terminal.printJSON(EventLine(event: event, summary: summary))
+      try printLine(.ended(summary))
     } else {
       if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
-      if !quiet { try SummaryText.print(summary) }
+      if !quiet { try SummaryText.print(summary, in: source) }
     }
   }
 }

@@ -20,7 +20,8 @@ struct RetryFailedCommand: AsyncParsableCommand {
   @OptionGroup var arguments: RunArguments
 
   func run() async throws {
-    try await arguments.perform(arguments.options(job)) { options throws(BatchError) in
+    try await arguments.perform(in: job.words, arguments.options(job)) {
+      options throws(BatchError) in
       BatchRun(try await job.load(), options: options, handlers: BatchTool.handlers)
     } _: { run, onEvent, answer throws(BatchError) in
       try await run.retryFailures(onEvent: onEvent, answer: answer)

@@ -42,14 +42,17 @@ struct RunArguments: ParsableArguments {
   }
 
   /// Performs something with a run of the job, shows it, and exits with its status.
+  ///
+  /// `source` is as in ``SummaryText/lines(_:in:of:isReal:adding:width:hasColor:)``.
   func perform(
+    in source: String? = nil,
     _ options: BatchRun.Options,
     of makeRun: (BatchRun.Options) async throws(BatchError) -> BatchRun,
     _ body: (BatchRun, @escaping @Sendable (RunEvent) -> Void, BatchRun.Answer)
       async throws(BatchError) ->
       RunSummary
   ) async throws {
-    let printer = ProgressPrinter(json: json, quiet: quiet, isFresh: options.fresh)
+    let printer = ProgressPrinter(json: json, quiet: quiet, isFresh: options.fresh, source: source)
     var options = options
     options.progressInterval = printer.interval
     let run = try await makeRun(options)

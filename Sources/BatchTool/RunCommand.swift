@@ -49,7 +49,7 @@ struct RunCommand: AsyncParsableCommand {
     if dryRun {
       return try await PlanText.print(of: job.load(), options, json: arguments.json)
     }
-    try await arguments.perform(options) { options throws(BatchError) in
+    try await arguments.perform(in: job.words, options) { options throws(BatchError) in
       BatchRun(try await job.load(), options: options, handlers: BatchTool.handlers)
     } _: { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)

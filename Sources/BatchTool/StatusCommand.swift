@@ -7,11 +7,18 @@ import SystemPackage
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Shows the last run of a job, live or finished."
+    abstract: "Shows the last run of a job, or of a folder's jobs.",
+    usage: usage("status <job> [<options>]"),
+    discussion: """
+      With --check, the exit status is that of the last run, for monitoring; with --within, it \
+      is 8 if the job last completed longer ago.
+
+        batch status job.json --check --within 26h
+      """
   )
 
   @Argument(
-    help: "The job file (- for standard input), or the checkpoint of a program's own run.",
+    help: "The job file (-: standard input), a program's checkpoint, or a folder of jobs.",
     completion: .file(extensions: ["json", "batch"])
   )
   var job: String
@@ -30,22 +37,44 @@ struct StatusCommand: AsyncParsableCommand {
   )
   var watch = false
 
+  @Flag(help: "Exit with the status of the last run.")
+  var check = false
+
+  @Option(
+    help: ArgumentHelp(
+      "The longest time since the job last completed, such as 26h.",
+      valueName: "time"
+    )
+  )
+  var within: String?
+
   func validate() throws {
+    if within != nil, !check { throw ValidationError("--within needs --check.") }
+    if check, watch || recorded.run != nil {
+      throw ValidationError("--check is about the last run now: leave out --watch and --run.")
+    }
     if watch, recorded.run != nil {
       throw ValidationError("--watch follows only the last run: leave out --run.")
     }
   }
 
   func run() async throws {
+    let judge = try check ? JobCheck(within: within) : nil
+    if FileSystem.status(of: FilePath(job))?.type == .directory {
+      return try await runOfFolder(judge)
+    }
     let records = try runRecords(named: job)
+    let source = job.quotedForShell
     if let name = recorded.run {
       let run = try await records.run(named: name)
-      return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
+      return json
+        ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run, in: source)
     }
     var options = BatchRun.Options()
     options.runID = runID.value
     if let run = try await runOfOtherWork(in: records) {
-      return json ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run)
+      return json
+        ? try Terminal.printJSON(run, pretty: true) : try SummaryText.print(run, in: source)
     }
     var shown = Shown()
     while true {
@@ -53,6 +82,7 @@ struct StatusCommand: AsyncParsableCommand {
         try await records.status(options, BatchTool.handlers)
       }
       try show(status, of: records.cause, after: &shown)
+      if let judge { try await judge.exit(for: status, in: records) }
       guard watch, status.isLive else { return }
       try await Task.sleep(for: .seconds(1))
     }
@@ -152,18 +182,29 @@ struct StatusCommand: AsyncParsableCommand {
       let words = Self.words(for: host, of: status.summary)
       facts.append(("host \(host.name), process \(host.process)", words))
     }
+    facts += Self.facts(about: status.requests)
     facts.append((command, status.next.words))
     facts += status.warnings.map { ("warning", $0) }
     // Lines drawn in place are cut to the width and must have no colours.
     let isDrawn = watch && Terminal.canRedraw
     let lines = SummaryText.lines(
       status.summary,
+      in: job == Job.standardInputName ? nil : job.quotedForShell,
       adding: facts,
       width: isDrawn ? nil : Terminal.outputColumns,
       hasColor: !isDrawn && Terminal.outputHasColor
     )
     return status.process != nil || status.summary.state.isGoingOn
       ? lines + [ProgressPrinter.line(status.summary)] : lines
+  }
+
+  /// What operators have asked of a live run.
+  private static func facts(about requests: RunControl?) -> [SummaryText.Fact] {
+    guard let requests else { return [] }
+    return requests.origins.sorted { $0.key < $1.key }.map { name, origin in
+      guard let value = requests.settings[name] else { return ("\(name) by", origin.words) }
+      return ("set", "\(name)=\(value) by \(origin.words)")
+    }
   }
 
   private static func words(for host: RunStatus.Host, of run: RunSummary) -> String {

@@ -11,7 +11,7 @@ struct PauseCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.isPaused = true } }
+  func run() async throws { try await job.ask { $0.pause(true) } }
 }
 
 struct ResumeCommand: AsyncParsableCommand {
@@ -22,7 +22,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.isPaused = false } }
+  func run() async throws { try await job.ask { $0.pause(false) } }
 }
 
 struct CancelCommand: AsyncParsableCommand {
@@ -33,13 +33,13 @@ struct CancelCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.isCancelled = true } }
+  func run() async throws { try await job.ask { $0.cancel() } }
 }
 
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
-    abstract: "Changes settings of the live run until it ends.",
+    abstract: "Changes settings of the live run, and shows them.",
     discussion: """
       The settings are \(RunPolicy.liveSettings.joined(separator: ", ")); none removes one.
 
@@ -69,7 +69,14 @@ struct SetCommand: AsyncParsableCommand {
         remedy: "leave it out"
       )
     }
-    try await records.request { [changes] control in control.settings.merge(changes) { $1 } }
+    let control = try await records.request { [changes] control in control.set(changes) }
+    let policy = try records.cause.policy.adjusted(by: control.settings)
+    let lines = policy.liveValues.map { name, value in
+      let origin = control.origins[name].map { "set by \($0.words)" } ?? "by the job"
+      return ("\(name):", "\(value), \(origin)")
+    }
+    let text = TextLayout.labelled(lines, width: Terminal.outputColumns, indent: 0, gap: 1)
+    try Terminal.print(text.joined(separator: "\n"))
   }
 }
 
@@ -85,6 +92,11 @@ struct LiveJob: ParsableArguments {
 
   /// Requests something from the run, which reads the request after its current chunk.
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
-    try await load().request(change)
+    _ = try await load().request(change)
   }
+}
+
+extension RunControl.Origin {
+  /// Who, from where, and when.
+  var words: String { "\(user) on \(host) at \(at)" }
 }

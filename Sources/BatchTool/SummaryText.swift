@@ -4,18 +4,19 @@ import BatchSQLite
 
 /// A summary for people.
 enum SummaryText {
-  /// Prints a summary.
+  /// Prints a summary; `source` is as in ``lines(_:in:of:isReal:adding:width:hasColor:)``.
   ///
   /// - Throws: `BatchError` if it cannot be written.
-  static func print(_ summary: RunSummary) throws(BatchError) {
-    try Terminal.print(lines(summary).joined(separator: "\n"))
+  static func print(_ summary: RunSummary, in source: String?) throws(BatchError) {
+    try Terminal.print(lines(summary, in: source).joined(separator: "\n"))
   }
 
   /// A summary, line by line.
   ///
   /// - Parameters:
   ///   - summary: The run.
-  ///   - prefix: What comes before its state.
+  ///   - source: The words that name the run to `batch ids`; nil for the path of its checkpoint.
+  ///   - prefix: The words before its state.
   ///   - isReal: Whether it is a run that can be resumed; a rehearsal is not.
   ///   - more: Further facts about the run.
   ///   - width: The longest line; nil for any.
@@ -23,6 +24,7 @@ enum SummaryText {
   /// - Returns: The lines.
   static func lines(
     _ summary: RunSummary,
+    in source: String? = nil,
     of prefix: String = "",
     isReal: Bool = true,
     adding more: [Fact] = [],
@@ -37,7 +39,9 @@ enum SummaryText {
     let title =
       "\(summary.job): \(prefix)\(state), \(summary.done.grouped) of"
       + " \(summary.total.grouped) done\(time)"
-    let facts = (facts(of: summary, isReal: isReal) + more).map { ("\($0.label):", $0.text) }
+    let facts = (facts(of: summary, in: source, isReal: isReal) + more).map {
+      ("\($0.label):", $0.text)
+    }
     return [title]
       + TextLayout.labelled(facts, width: width, indent: 2, gap: 1).map { line in
         line.hasPrefix("  failed: ") ? marked(line, .bad) : line
@@ -47,7 +51,11 @@ enum SummaryText {
   /// A fact about a run, with its label.
   typealias Fact = (label: String, text: String)
 
-  private static func facts(of summary: RunSummary, isReal: Bool) -> [Fact] {
+  private static func facts(
+    of summary: RunSummary,
+    in source: String?,
+    isReal: Bool
+  ) -> [Fact] {
     let outcomes = [
       ("succeeded", summary.outcomes.succeeded),
       ("unchanged", summary.outcomes.unchanged),
@@ -76,11 +84,20 @@ enum SummaryText {
     if let wait = summary.waiting { facts.append(("waiting for", wait)) }
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
-    if summary.state == .completedWithFailures, isReal {
-      let source = summary.checkpoint.isEmpty ? "JOB" : summary.checkpoint
+    // Of a run that is remembered without its start, only the counts are left.
+    if summary.state == .completedWithFailures, isReal, summary.startedAt != nil {
+      let source = source ?? summary.checkpoint.quotedForShell
       facts.append(("which and why", "batch ids \(source) --outcome failed --reasons"))
     }
     return facts
+  }
+
+  /// A run on one line, without the name of its job.
+  static func line(_ summary: RunSummary) -> String {
+    let state = words(for: summary, isReal: true)
+    let when = summary.endedAt.map { ", ended \($0)" } ?? ""
+    let failed = summary.outcomes.failed > 0 ? ", \(summary.outcomes.failed.grouped) failed" : ""
+    return "\(state), \(summary.done.grouped) of \(summary.total.grouped) done\(failed)\(when)"
   }
 
   /// When a run worked, and for how long.
@@ -106,7 +123,7 @@ enum SummaryText {
   }
 
   /// Prints a run of the history, with who ran it.
-  static func print(_ run: RecordedRun) throws(BatchError) {
+  static func print(_ run: RecordedRun, in source: String) throws(BatchError) {
     var facts: [Fact] = [("run", run.summary.run)] + times(of: run.summary)
     if let undo = run.undo { facts.append(("undone", undo.words(ofRows: nil))) }
     if let undone = run.undone { facts.append(("undid", undone)) }
@@ -126,7 +143,8 @@ enum SummaryText {
       }
       if let file = invocation.jobFile { facts.append(("job file", file)) }
     }
-    try Terminal.print(lines(run.summary, adding: facts).joined(separator: "\n"))
+    let name = "\(source) --run \(run.summary.run.prefix(8))"
+    try Terminal.print(lines(run.summary, in: name, adding: facts).joined(separator: "\n"))
   }
 
   private static func meaning(of summary: RunSummary) -> Terminal.Meaning {

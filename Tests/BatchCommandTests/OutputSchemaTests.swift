@@ -141,6 +141,9 @@ private struct Outputs {
     try write(["throttle": ["identifiersPerSecond": 0.001]])
     let held = try BatchProgram(["run", "job.json", "--json"], in: directory)
     try held.wait(forEvent: "throttled")
+    for request in [["pause", "job.json"], ["set", "job.json", "chunk.size=5"]] {
+      #expect(try BatchProgram(request, in: directory).wait().status == 0)
+    }
     try check(["status", "job.json"], as: "status", in: directory)
     held.send(SIGTERM)
     try check(held.wait().output, as: "event")

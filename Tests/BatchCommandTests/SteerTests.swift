@@ -32,6 +32,20 @@ import Testing
     #expect(result.status == 0 && result.errors == "" && result.output == "", "\(result.errors)")
   }
 
+  /// Changes settings, and expects the answer to be what is in force.
+  private func set(_ settings: String...) throws {
+    let result = try BatchProgram(["set", "job.json"] + settings, in: directory).wait()
+    #expect(result.status == 0 && result.errors == "", "\(result.errors)")
+    let lines = result.output.split(separator: "\n")
+    #expect(lines.count == RunPolicy.liveSettings.count, "\(result.output)")
+    for setting in settings {
+      let parts = setting.split(separator: "=")
+      let line = try #require(lines.first { $0.hasPrefix("\(parts[0]):") })
+      #expect(line.contains(" \(parts[1]), set by "), "\(line)")
+    }
+    #expect(lines[0].hasSuffix(" 5, by the job"), "\(result.output)")
+  }
+
   /// Waits until the run is held by what was asked for, and not by its rests.
   private func untilHeld(_ program: BatchProgram) throws -> [String: Any] {
     while true {
@@ -42,20 +56,20 @@ import Testing
 
   @Test func `a rate that is set holds from then on`() throws {
     let program = try start()
-    try ask("set", "job.json", "throttle.identifiersPerSecond=0.001")
+    try set("throttle.identifiersPerSecond=0.001")
     let event = try untilHeld(program)
     #expect(event["throttle"] as? String == "identifiersPerSecond: at most 0.001 a second")
-    try ask("set", "job.json", "throttle.identifiersPerSecond=none")
+    try set("throttle.identifiersPerSecond=none")
     program.send(SIGINT)
     #expect(program.wait().status == 3)
   }
 
   @Test func `a rate that is set ends the wait that an old one demands`() throws {
     let program = try start()
-    try ask("set", "job.json", "throttle.identifiersPerSecond=0.001", "throttle.sleepRatio=none")
+    try set("throttle.identifiersPerSecond=0.001", "throttle.sleepRatio=none")
     _ = try untilHeld(program)
     // Neither does what the old rate had let through count against the new one.
-    try ask("set", "job.json", "throttle.identifiersPerSecond=1000000")
+    try set("throttle.identifiersPerSecond=1000000")
     let result = program.wait()
     #expect(result.status == 0, "\(result.errors)")
     #expect(try JSONOutput.lines(result.output).last?["done"] as? Int == 2000)

@@ -66,17 +66,11 @@ enum ObjectsOfJob {
       case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
         .progress(let summary), .throttled(let summary):
         if printsEvents { try? print(Line(event: event.name, summary: summary)) }
-      case .retrying, .setAside: break
+      case .retrying, .setAside, .ended: break
       }
     }
     let answer: BatchRun.Answer = { summary throws(BatchError) in
-      let event =
-        switch summary.state {
-        case .completed, .completedWithFailures: "finished"
-        case .failed: "failed"
-        case .running, .throttled, .paused, .stopped: "stopped"
-        }
-      try print(Line(event: event, summary: summary))
+      try print(Line(event: RunEvent.ended(summary).name, summary: summary))
     }
     return isRetry
       ? try await run.retryFailures(onEvent: onEvent, answer: answer)

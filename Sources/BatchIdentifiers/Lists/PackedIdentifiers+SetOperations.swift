@@ -122,7 +122,7 @@ extension PackedIdentifiers {
         .invalidIdentifier,
         "the lists hold identifiers of \(header.entityName) in store \(header.storeIdentifier) and "
           + "of \(other.header.entityName) in store \(other.header.storeIdentifier)",
-        remedy: "combine lists of the same entity in the same store"
+        remedy: remedy(forCombiningWith: other)
       )
     }
     switch header.keyKind {
@@ -131,6 +131,15 @@ extension PackedIdentifiers {
     case .encoded:
       return try merged(EncodedCursor(self), EncodedCursor(other), other, kept, &steps)
     }
+  }
+
+  private func remedy(forCombiningWith other: PackedIdentifiers) -> String {
+    let isDerived = XXHash64.hasMade(header.storeIdentifier)
+    guard header.entityName == other.header.entityName,
+      isDerived != XXHash64.hasMade(other.header.storeIdentifier)
+    else { return "combine lists of the same entity in the same store" }
+    return "store \((isDerived ? self : other).header.storeIdentifier) stands for the path of a"
+      + " database that no run had written yet; if that is the same database, make its list again"
   }
 
   /// How often the keys of two stretches may alternate: this takes some seconds.

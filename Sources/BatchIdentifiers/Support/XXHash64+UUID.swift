@@ -16,4 +16,9 @@ extension XXHash64 {
     }
     return parts.joined(separator: "-")
   }
+
+  /// Whether a UUID may be one from ``uuid(of:)``, by its version.
+  package static func hasMade(_ uuid: String) -> Bool {
+    uuid.utf8.dropFirst(14).first == UInt8(ascii: "8")
+  }
 }

@@ -11,6 +11,8 @@ package enum ExitStatus: Int32, Sendable {
   case alreadyRunning = 5
   /// The work is done, but its result could not be reported.
   case undelivered = 6
+  /// The last success is longer ago than it may be.
+  case overdue = 8
 
   /// The status for an error that prevented a command's work.
   package init(of error: BatchError) {

@@ -1,5 +1,5 @@
 import BatchRuns
-public import BatchIdentifiers
+import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 

@@ -1,6 +1,6 @@
 public import BatchRuns
-public import BatchIdentifiers
-public import SystemPackage
+import BatchIdentifiers
+import SystemPackage
 
 /// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's
 /// `history` says, and those that were set aside.

@@ -1,6 +1,6 @@
 package import BatchRuns
 package import BatchIdentifiers
-package import SystemPackage
+import SystemPackage
 
 /// The records of a job's runs, as operators read and steer them, wherever they are.
 package protocol RunRecords: Sendable {
@@ -38,11 +38,12 @@ package protocol RunRecords: Sendable {
 
   /// Changes the requests to the processes that work on the last run.
   ///
+  /// - Returns: All requests that are in force now.
   /// - Throws: `BatchError` of code `notRunning` if none does, `invalidJob` if a setting is unknown or has an invalid
   ///   value.
   func request(
     _ change: @escaping @Sendable (inout RunControl) -> Void
-  ) async throws(BatchError)
+  ) async throws(BatchError) -> RunControl
 
   /// Removes what past runs left behind and nobody needs any more.
   func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup

@@ -1,6 +1,6 @@
 public import BatchRuns
-public import BatchIdentifiers
-public import SystemPackage
+import BatchIdentifiers
+import SystemPackage
 
 /// The state of a job's last run, in whatever processes.
 public struct RunStatus: Sendable {
@@ -63,6 +63,8 @@ public struct RunStatus: Sendable {
   public let process: Int32?
   /// The parts of a run that hosts share; nil for one of a single process.
   package var sharing: Sharing?
+  /// The requests that the processes of a live run obey.
+  package var requests: RunControl?
   /// The completed run that has undone it, if any.
   package var undo: CompletedUndo?
   /// What `batch run` would do next.
@@ -90,7 +92,7 @@ public struct RunStatus: Sendable {
 
 extension RunStatus: Encodable {
   private enum CodingKeys: CodingKey {
-    case hosts, spans, spansDone, next, nextWords, undoneBy, warnings
+    case hosts, spans, spansDone, next, nextWords, undoneBy, requests, warnings
   }
 
   /// Encodes the summary, and the rest beside its fields.
@@ -103,6 +105,7 @@ extension RunStatus: Encodable {
       try container.encode(sharing.spansDone, forKey: .spansDone)
     }
     try container.encode(undo?.run, forKey: .undoneBy)
+    try container.encodeIfPresent(requests, forKey: .requests)
     try container.encode(next.name, forKey: .next)
     try container.encode(next.words, forKey: .nextWords)
     try container.encode(warnings, forKey: .warnings)

@@ -21,7 +21,7 @@ extension Checkpoint {
 
 extension RunMetadata {
   /// What to do about a job that has changed since its run began.
-  package static let remedy = "undo the change to resume, or run with --fresh to set the run aside"
+  package static let remedy = "change it back to resume, or run with --fresh to set the run aside"
 
   /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
   /// list of identifiers.

@@ -1,5 +1,5 @@
-public import BatchIdentifiers
-public import BatchRuns
+package import BatchIdentifiers
+package import BatchRuns
 
 /// Options that may differ from one run of a job to the next.
 public struct RunOptions: Sendable {

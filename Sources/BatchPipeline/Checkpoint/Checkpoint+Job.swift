@@ -7,7 +7,17 @@ import SystemPackage
 extension Checkpoint {
   /// The error if the store does not know the run.
   func missingLedger() -> BatchError {
-    BatchError(
+    if progress.state.isFinished {
+      return BatchError(
+        .otherRun,
+        "the database no longer records this run, so its failed identifiers cannot be retried",
+        at: path.string,
+        remedy: "batch cleanup removes records of finished runs, and a restored backup lacks them;"
+          + " save the identifiers with batch ids --outcome failed --output FILE, and run the job"
+          + " over them with source.identifiers"
+      )
+    }
+    return BatchError(
       .otherRun,
       "the checkpoint has \(progress.done.count.grouped) identifiers done, but the database has no ledger"
         + " of this run",
@@ -50,5 +60,14 @@ extension Checkpoint {
       guard progress.state.isFinished else { throw error }
       return progress.done
     }
+  }
+
+  /// How long processes have worked on the run: the file may lag behind the store.
+  func elapsedSeconds(of cause: some RunCause) async throws(BatchError) -> Double {
+    guard metadata.ledger == .store, !progress.state.isFinished else {
+      return progress.elapsedSeconds
+    }
+    let stored = try await cause.storeToRead().elapsedSeconds(ofRun: metadata.run)
+    return max(progress.elapsedSeconds, stored)
   }
 }

@@ -56,6 +56,7 @@ struct FileRecords: RunRecords {
       summary.wasKilled = true
       summary.throttle = nil
       summary.waiting = nil
+      summary.elapsedSeconds = try await checkpoint.elapsedSeconds(of: cause)
     } else if summary.state.isGoingOn,
       let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
     {
@@ -65,18 +66,20 @@ struct FileRecords: RunRecords {
       summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
-    let workSeconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
-    if workSeconds > 0, summary.done > 0 {
-      let rate = Double(summary.done) / workSeconds
-      summary.identifiersPerSecond = rate
+    // The first record of a speed comes after some seconds.
+    let seconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
+    let average = seconds > 0 && summary.done > 0 ? Double(summary.done) / seconds : nil
+    if let speed = checkpoint.progress.identifiersPerSecond ?? average {
+      summary.identifiersPerSecond = speed
       if process != nil, summary.state == .running, summary.waiting == nil {
-        summary.etaSeconds = Double(summary.total - summary.done) / rate
+        summary.etaSeconds = Double(summary.total - summary.done) / speed
       }
     }
     var status = RunStatus(summary, in: process, next: next)
     status.undo =
       checkpoint.metadata.undone == nil
       ? CompletedUndo(of: checkpoint.metadata.run, ofWork: cause) : nil
+    status.requests = process == nil ? nil : RunControl(of: cause.files)
     status.warnings = summary.state.isFinished ? [] : cause.risks
     return status
   }
@@ -114,7 +117,7 @@ struct FileRecords: RunRecords {
 
   func request(
     _ change: @escaping @Sendable (inout RunControl) -> Void
-  ) async throws(BatchError) {
+  ) async throws(BatchError) -> RunControl {
     try RunControl.change(of: cause.files, cause.policy, change)
   }
 

@@ -311,7 +311,7 @@ extension JobWork {
   func tableRecord(
     of run: BatchRun,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
-  ) -> FileRecord? { nil }
+  ) throws(BatchError) -> FileRecord? { nil }
 }
 
 extension DatabaseSchema {

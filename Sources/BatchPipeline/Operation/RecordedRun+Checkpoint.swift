@@ -24,12 +24,16 @@ extension RecordedRun {
     if !progress.state.isFinished, let done = try? await checkpoint.doneRanges(of: cause) {
       summary.outcomes = done.outcomes
       summary.chunks = done.chunks
+      if let seconds = try? await checkpoint.elapsedSeconds(of: cause) {
+        summary.elapsedSeconds = seconds
+      }
     }
     if summary.state.isGoingOn,
       checkpoint.path != cause.checkpointPath
         || RunLock.holder(ofCheckpoint: checkpoint.path) == nil
     {
       summary.state = .stopped
+      summary.wasKilled = true
     }
     self.init(
       metadata,

@@ -74,6 +74,8 @@ package final class FilePart: RunPart {
 
   package func release() throws(BatchError) { try session.release() }
 
+  package func tune(_ throttle: RunPolicy.Throttle) { session.tune(throttle) }
+
   package func pass() throws(BatchError) -> Bool {
     let wait =
       plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)

@@ -25,7 +25,7 @@ extension FileRecord {
     try plan.start(run: run.run, atMost: workerCount, hasRows: selection.list.count > 0)
 
     // From here on, files and tables are written, and errors are failures of the run.
-    var entry = LaneEntry()
+    var entry = LaneEntry(selectionTime: selectionTime)
     let checkpoint: Checkpoint
     do {
       if findings.replacedFile != nil { try findings.checkpoint?.openForAppending() }
@@ -57,6 +57,7 @@ extension FileRecord {
 
   /// How far a run is entered in its store.
   private struct LaneEntry {
+    let selectionTime: Duration
     var lane: WriterLane?
     var isEntered = false
     /// Whether another process was faster.
@@ -106,6 +107,7 @@ extension FileRecord {
       total: selection.list.count,
       at: cause.checkpointPath
     )
+    description.selectionSeconds = entry.selectionTime / .seconds(1)
     description.undo = try plan.undo(of: run)
     description.oldestEnd = cause.policy.checkpoint.oldestEnd
     description.settledRuns = findings.settledRuns

@@ -27,6 +27,8 @@ extension FileRecord {
     /// The done positions, from the ledger if the store keeps it; nil if the store does not know
     /// the run.
     var done: DoneRanges?
+    /// How long processes have worked on the run according to the ledger.
+    let elapsedSeconds: Double
   }
 
   /// Resolves the work of a checkpoint against its store's current state.
@@ -55,7 +57,8 @@ extension FileRecord {
     }
     let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
     try plan.start(run: checkpoint.metadata.run, atMost: workerCount, hasRows: !isDone)
-    return Reopened(plan: plan, lane: lane, done: done)
+    let elapsed = await lane?.elapsedSeconds ?? 0
+    return Reopened(plan: plan, lane: lane, done: done, elapsedSeconds: elapsed)
   }
 
   private func resume(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
@@ -70,7 +73,12 @@ extension FileRecord {
       try findings.refuseIfUnknown(checkpoint)
       throw checkpoint.missingLedger()
     }
-    let session = RunSession(checkpoint: checkpoint, done: done, isResumed: true)
+    let session = RunSession(
+      checkpoint: checkpoint,
+      done: done,
+      isResumed: true,
+      after: run.elapsedSeconds
+    )
     // So that a kill is not mistaken for the earlier stop. If it cannot be written, that will show.
     try? session.reopen()
     onEvent(.resumed(session.summary()))
@@ -128,6 +136,7 @@ extension FileRecord {
       checkpoint: checkpoint,
       done: done,
       isResumed: true,
+      after: reopened.elapsedSeconds,
       retrying: retried
     )
     try checkpoint.openForAppending()

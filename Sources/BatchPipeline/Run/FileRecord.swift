@@ -74,9 +74,14 @@ final class FileRecord: RunRecord {
     switch run.record {
     case .checkpoint(let checkpoint):
       RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
-    case .stored(let stored): RunSummary(PastRun(finished: stored), of: cause.files)
-    case .past(let past): RunSummary(past, of: cause.files)
+    case .stored(let stored): summary(of: PastRun(finished: stored))
+    case .past(let past): summary(of: past)
     }
+  }
+
+  private func summary(of past: PastRun) -> RunSummary {
+    let checkpoint = findings.checkpoint.flatMap { $0.metadata.run == past.run ? $0.path : nil }
+    return RunSummary(past, of: cause.name, path: checkpoint?.string ?? "")
   }
 
   /// The end of a finished run.

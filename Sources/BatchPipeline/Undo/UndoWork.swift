@@ -1,6 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
-package import BatchJobs
+import BatchJobs
 import BatchSQLite
 import SystemPackage
 

@@ -197,6 +197,8 @@ package final class TablePart: RunPart {
 
   package func release() { _ = session.hold(nil) }
 
+  package func tune(_ throttle: RunPolicy.Throttle) { session.tune(throttle) }
+
   package func pass() -> Bool { false }
 
   package func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }

@@ -19,6 +19,22 @@ final class TableProgress: Sendable {
     var hold: RunThrottle.Hold?
     var heldSince: ContinuousClock.Instant?
     var heldBefore = Duration.zero
+    /// How long it was held by anything but a pace, except for the current hold.
+    var idleBefore = Duration.zero
+    /// The speed of this process.
+    var speed = WorkSpeed()
+    /// The speed of all processes.
+    var commonSpeed = WorkSpeed()
+
+    /// The number of identifiers done by all processes, as far as is known.
+    var done: Int { snapshot.outcomes.total + doneHere.total - countedHere.total }
+
+    /// How long the process has worked since `start`.
+    func worked(since start: ContinuousClock.Instant) -> Duration {
+      var idle = idleBefore
+      if let hold, !hold.isPace, let heldSince { idle += heldSince.duration(to: .now) }
+      return start.duration(to: .now) - idle
+    }
     var toldPaces: Set<RunThrottle.Hold.Cause> = []
   }
 
@@ -49,6 +65,9 @@ final class TableProgress: Sendable {
     state.withLock { state in
       state.doneHere += commit.outcomes
       state.chunksHere += 1
+      let worked = state.worked(since: start)
+      state.speed.note(state.doneHere.total, after: worked)
+      state.commonSpeed.note(state.done - doneBefore, after: worked)
     }
   }
 
@@ -67,8 +86,9 @@ final class TableProgress: Sendable {
   func hold(_ hold: RunThrottle.Hold?) -> Bool {
     state.withLock { state in
       let isNew = state.hold?.cause != hold?.cause
-      if let since = state.heldSince, hold == nil {
+      if let since = state.heldSince, isNew {
         state.heldBefore += since.duration(to: .now)
+        if state.hold?.isPace == false { state.idleBefore += since.duration(to: .now) }
         state.heldSince = nil
       }
       if hold != nil { state.heldSince = state.heldSince ?? .now }
@@ -83,14 +103,22 @@ final class TableProgress: Sendable {
     }
   }
 
+  /// Notes that settings have changed: the speed is measured from now on.
+  func tune(_ throttle: RunPolicy.Throttle) {
+    state.withLock { state in
+      let worked = state.worked(since: start)
+      state.speed.tune(pace: throttle.identifiersPerSecond, after: worked)
+      // The other processes have paces of their own.
+      state.commonSpeed.tune(pace: nil, after: worked)
+    }
+  }
+
   /// The number of identifiers that this process completes per second, and why it is held.
   var pace: (rate: Double?, hold: String?) {
     let wait = waits.words
     return state.withLock { state in
-      let seconds = start.duration(to: .now) / .seconds(1)
-      let done = state.doneHere.total
-      return (
-        done > 0 && seconds > 0 ? Double(done) / seconds : nil,
+      (
+        state.speed.perSecond(after: state.worked(since: start)),
         state.hold.flatMap { $0.isPace ? nil : $0.reason } ?? wait
       )
     }
@@ -137,13 +165,11 @@ final class TableProgress: Sendable {
       }
       summary.outcomes.add(state.doneHere, since: state.countedHere)
       summary.chunks += state.chunksHere - state.countedChunks
-      let done = summary.done - doneBefore
-      if done > 0, seconds > 0 {
-        let rate = Double(done) / seconds
-        summary.identifiersPerSecond = rate
+      if let speed = state.commonSpeed.perSecond(after: state.worked(since: start)) {
+        summary.identifiersPerSecond = speed
         // Nobody knows when a run that is held goes on.
         if summary.state == .running {
-          summary.etaSeconds = Double(summary.total - summary.done) / rate
+          summary.etaSeconds = Double(summary.total - summary.done) / speed
         }
       }
       return summary

@@ -110,11 +110,11 @@ package struct TableRecords: RunRecords {
 
   package func request(
     _ change: @escaping @Sendable (inout RunControl) -> Void
-  ) async throws(BatchError) {
+  ) async throws(BatchError) -> RunControl {
     try await job.inSession { [job] session throws(BatchError) in
       let tables = try RunTables(of: session)
       let run = try job.sharedRun(nil, tables, in: session)
-      try session.transaction { () throws(BatchError) in
+      return try session.transaction { () throws(BatchError) in
         // One request at a time: each replaces the previous one.
         try tables.lock(job: job.name, in: session)
         let hosts = try tables.hosts(ofRun: run.run, in: session)
@@ -133,6 +133,7 @@ package struct TableRecords: RunRecords {
         change(&control)
         _ = try job.policy.adjusted(by: control.settings)
         try tables.request(control.sharedText, of: run.run, in: session)
+        return control
       }
     }
   }
@@ -241,6 +242,7 @@ extension RunStatus {
       }
     }
     self.init(summary, in: nil, next: next)
+    requests = alive.isEmpty ? nil : snapshot.control.flatMap { RunControl(sharedText: $0) }
     sharing = Sharing(
       hosts: shown,
       spans: snapshot.spanCount,

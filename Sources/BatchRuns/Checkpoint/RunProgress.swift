@@ -35,6 +35,8 @@ package struct RunProgress: Codable, Sendable {
   package var selectionSeconds = 0.0
   /// The part of that by the process that wrote this; nil before one has worked.
   package var processSeconds: Double?
+  /// How many identifiers were done per second lately; nil before any were.
+  package var identifiersPerSecond: Double?
   /// When this was written, in seconds since 1970, so that a live run's times can be extrapolated.
   package var recordedAt: Double?
   /// How many identifiers were done at the last resumption.

@@ -47,17 +47,19 @@ package struct RunDriver<Record: RunRecord> {
       await record.close()
       throw terms.phrase(record.explained(error))
     }
+    let summary: RunSummary
     switch entry {
     case .part(let part):
       await RunExecution(part: part, terms: terms, stop: stop, onEvent: onEvent).perform()
-      return await conclude(await part.end(), answer)
-    case .end(let end): return await conclude(end, answer)
-    case .result(let summary):
-      let summary = tell(summary, answer)
+      summary = await conclude(await part.end(), answer)
+    case .end(let end): summary = await conclude(end, answer)
+    case .result(let result):
+      summary = tell(result, answer)
       await record.close()
-      return summary
     case .again: preconditionFailure("an entry that is none")
     }
+    onEvent(.ended(summary))
+    return summary
   }
 
   /// Enters a run, and tries again while others lock what it needs, as often as a chunk is retried.

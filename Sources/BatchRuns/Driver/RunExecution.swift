@@ -41,6 +41,7 @@ struct RunExecution<Part: RunPart> {
       processor.makeWorker("batch.worker.\($0)")
     }
     await part.attend()
+    part.tune(policy.throttle)
     var loop = RunLoop(
       remaining: remaining,
       sizing: sizing,
@@ -90,6 +91,7 @@ struct RunExecution<Part: RunPart> {
       onEvent(.throttled(summary))
       if !hold.isPace { part.notifier.hold(summary) }
     case .released: try part.release()
+    case .tuned(let throttle): part.tune(throttle)
     case .message(let message): onEvent(.message(message))
     case .looked:
       if try part.pass() { tellProgress(every: .zero) }

@@ -56,6 +56,9 @@ package protocol RunPart {
   /// Notes that the run is no longer held.
   func release() throws(BatchError)
 
+  /// Notes that settings have changed.
+  func tune(_ throttle: RunPolicy.Throttle)
+
   /// Notes that time passes.
   ///
   /// - Returns: Whether a wait that has begun or ended is to be reported at once.

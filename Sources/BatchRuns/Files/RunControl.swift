@@ -13,14 +13,58 @@ extension BatchError.Code {
 /// end. Each request rewrites the file with everything requested so far.
 public struct RunControl: Hashable, Sendable, Codable {
   /// Whether the run is paused.
-  public var isPaused = false
+  public package(set) var isPaused = false
   /// Whether the run stops, to be resumed later.
-  public var isCancelled = false
+  public package(set) var isCancelled = false
   /// Settings that override the policy's, by their path; see ``RunPolicy/liveSettings``.
-  public var settings: [String: String] = [:]
+  public package(set) var settings: [String: String] = [:]
+  /// Who asked for each of them, and for `pause` and `cancel`.
+  public package(set) var origins: [String: Origin] = [:]
+
+  /// Who asked for something, from where, and when.
+  public struct Origin: Hashable, Sendable, Codable {
+    /// The user's name, or number if there is none.
+    public var user: String
+    /// The name of the machine.
+    public var host: String
+    /// When, as an ISO 8601 timestamp in UTC.
+    public var at: String
+
+    /// This process, now.
+    fileprivate static var here: Origin {
+      let process = RunInvocation(version: "")
+      return Origin(user: process.user, host: process.host, at: Date.now.formatted(.iso8601))
+    }
+  }
 
   /// Makes an empty request.
   package init() {}
+
+  /// Pauses the run, or continues it.
+  package mutating func pause(_ isPaused: Bool) {
+    self.isPaused = isPaused
+    origins["pause"] = isPaused ? .here : nil
+  }
+
+  /// Stops the run.
+  package mutating func cancel() {
+    isCancelled = true
+    origins["cancel"] = .here
+  }
+
+  /// Changes settings.
+  package mutating func set(_ changes: [String: String]) {
+    for (name, value) in changes {
+      settings[name] = value
+      origins[name] = .here
+    }
+  }
+
+  /// Reads the requests to a live run; nil if there are none.
+  package init?(of files: RunFiles) {
+    guard let bytes = try? Self.bytes(ofRequest: files) else { return nil }
+    self.init(bytes)
+  }
 
   /// Changes the requests to a live run.
   ///
@@ -28,13 +72,14 @@ public struct RunControl: Hashable, Sendable, Codable {
   ///   - files: The files of the run.
   ///   - policy: The policy whose settings may be replaced.
   ///   - change: Changes the earlier requests.
+  /// - Returns: All requests that are in force now.
   /// - Throws: `BatchError` of code `notRunning` if no run is alive, `invalidJob` if a setting is
   ///   unknown or has an invalid value.
   package static func change(
     of files: RunFiles,
     _ policy: RunPolicy,
     _ change: (inout RunControl) -> Void
-  ) throws(BatchError) {
+  ) throws(BatchError) -> RunControl {
     guard RunLock.holder(ofCheckpoint: files.checkpoint) != nil else {
       throw BatchError(
         .notRunning,
@@ -62,6 +107,7 @@ public struct RunControl: Hashable, Sendable, Codable {
         underlying: error
       )
     }
+    return control
   }
 
   /// The maximum length of a request in bytes.

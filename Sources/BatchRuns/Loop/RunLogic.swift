@@ -95,6 +95,8 @@ package struct RunLogic {
     case lost(Range<Int>)
     case held(RunThrottle.Hold)
     case released
+    /// Settings have changed.
+    case tuned(RunPolicy.Throttle)
     case message(String)
     /// Only time has passed.
     case looked
@@ -417,6 +419,7 @@ package struct RunLogic {
     guard moment.policy != policy else { return }
     policy = moment.policy
     throttle.settings = policy.throttle
+    tell(.tuned(policy.throttle))
     let unpaced = RunStateMachine.Limits(
       workers: setting.workers,
       inOrder: setting.inOrder,

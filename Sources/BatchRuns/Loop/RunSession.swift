@@ -15,6 +15,7 @@ package final class RunSession {
   /// The number of identifiers for this process to do, and of those done.
   private let toDo: Int
   private var doneHere = 0
+  private var speed = WorkSpeed()
   package internal(set) var progress: RunProgress
   /// The done positions.
   package private(set) var done: DoneRanges
@@ -25,6 +26,8 @@ package final class RunSession {
   private let selection: Duration
   /// How long the run was held, except for the current hold.
   private var throttledBefore: Double
+  /// How long this process was held by anything but a pace, except for the current hold.
+  private var idleBefore = Duration.zero
   /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
   var failure: BatchError?
@@ -40,6 +43,7 @@ package final class RunSession {
     checkpoint: Checkpoint,
     done: DoneRanges,
     isResumed: Bool,
+    after elapsedSeconds: Double = 0,
     retrying retried: RetriedIdentifiers? = nil,
     selectedIn selection: Duration = .zero,
     by ledger: any RunLedger = UnrecordedLedger(),
@@ -56,7 +60,8 @@ package final class RunSession {
     toldAt = start
     progress = checkpoint.progress
     followsKill = isResumed && progress.state.isGoingOn
-    elapsedBefore = progress.elapsedSeconds
+    // The file may lag behind.
+    elapsedBefore = max(progress.elapsedSeconds, elapsedSeconds)
     self.selection = selection
     throttledBefore = progress.throttledSeconds ?? 0
     progress.goOn()
@@ -95,6 +100,7 @@ package final class RunSession {
 
   private func note(_ chunk: Range<Int>, _ commit: Commit) {
     doneHere += chunk.count
+    speed.note(doneHere, after: worked)
     if let retried {
       let first = retried.positions[chunk.lowerBound]
       _ = done.replaceFailures(chunk.count, at: first, with: commit.outcomes)
@@ -151,6 +157,7 @@ package final class RunSession {
   /// - Returns: Whether to report it; a mere pace is reported only the first time.
   package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool {
     let isNew = held?.by.cause != hold.cause
+    if isNew { endHold() }
     held = (hold, held?.since ?? host.now())
     progress.throttle = hold.reason
     guard isNew else { return false }
@@ -188,11 +195,19 @@ package final class RunSession {
   /// How long a wait goes untold.
   package static let untoldWait = Duration.seconds(2)
 
+  /// Notes that settings have changed: the speed is measured from now on.
+  package func tune(_ throttle: RunPolicy.Throttle) {
+    speed.tune(pace: throttle.identifiersPerSecond, after: worked)
+    // So that the status tells the new speed. If it cannot be written, the next record will.
+    if doneHere > 0 { try? write(progress.state) }
+  }
+
   /// Whether the checkpoint says that the run is held.
   private var holdIsRecorded: Bool { held.map { recordedAt >= $0.since } ?? false }
 
   private func endHold() {
     throttledBefore = throttledSeconds
+    idleBefore = idle
     held = nil
     progress.throttle = nil
   }
@@ -201,6 +216,15 @@ package final class RunSession {
   private var throttledSeconds: Double {
     throttledBefore + (held.map { $0.since.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
+
+  /// How long this process was held by anything but a pace so far.
+  private var idle: Duration {
+    guard let held, !held.by.isPace else { return idleBefore }
+    return idleBefore + held.since.duration(to: host.now())
+  }
+
+  /// How long this process has worked on chunks.
+  private var worked: Duration { start.duration(to: host.now()) - idle }
 
   /// Records how the chunks have ended.
   ///
@@ -257,6 +281,7 @@ package final class RunSession {
     progress.error = failure?.description
     progress.elapsedSeconds = elapsedSeconds
     progress.processSeconds = elapsedSeconds - elapsedBefore
+    progress.identifiersPerSecond = identifiersPerSecond
     progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
     progress.recordedAt = Date.now.timeIntervalSince1970
     progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
@@ -267,6 +292,12 @@ package final class RunSession {
 
   private var elapsedSeconds: Double {
     elapsedBefore + (selection + start.duration(to: host.now())) / .seconds(1)
+  }
+
+  /// The speed of the last minute; at the end, of this process.
+  private var identifiersPerSecond: Double? {
+    if progress.state.isGoingOn { return speed.perSecond(after: worked) }
+    return doneHere > 0 && worked > .zero ? Double(doneHere) / (worked / .seconds(1)) : nil
   }
 
   /// The current state of the run.
@@ -280,13 +311,10 @@ package final class RunSession {
     summary.processSeconds = elapsedSeconds - elapsedBefore
     summary.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     summary.failure = failure
-    let seconds = start.duration(to: host.now()) / .seconds(1)
-    if doneHere > 0, seconds > 0 {
-      // An average does not reflect a pace that has just started.
-      let rate = min(Double(doneHere) / seconds, held?.by.rate ?? .infinity)
-      summary.identifiersPerSecond = rate
+    if let speed = identifiersPerSecond {
+      summary.identifiersPerSecond = speed
       if progress.state == .running, progress.waiting == nil {
-        summary.etaSeconds = Double(toDo - doneHere) / rate
+        summary.etaSeconds = Double(toDo - doneHere) / speed
       }
     }
     return summary

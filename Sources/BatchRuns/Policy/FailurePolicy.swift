@@ -4,26 +4,27 @@ package import BatchIdentifiers
 package enum FailurePolicy: Sendable, Hashable {
   /// The chunk fails, and nothing of it is done.
   case failChunk
-  /// The identifier is skipped, up to this many in the run.
-  case skip(upTo: Int)
+  /// The identifier is skipped, up to this many in the run, as the named setting allows.
+  case skip(upTo: Int, allowedBy: String = "skip.limit")
 
   /// How many may be skipped.
   package var limit: Int {
-    if case .skip(let limit) = self { limit } else { 0 }
+    if case .skip(let limit, _) = self { limit } else { 0 }
   }
 
   /// The policy after some failures: possibly more than allowed, since a job can be resumed with a
   /// lower limit.
   package func after(_ failures: Int) -> FailurePolicy {
-    if case .skip(let limit) = self { .skip(upTo: max(0, limit - failures)) } else { self }
+    guard case .skip(let limit, let setting) = self else { return self }
+    return .skip(upTo: max(0, limit - failures), allowedBy: setting)
   }
 
   /// The error that stops the run, for an identifier that is not skipped.
   package func refusal(_ error: BatchError) -> BatchError {
-    guard self != .failChunk else { return error }
+    guard case .skip(_, let setting) = self else { return error }
     var error = error
     error.remedy =
-      "more identifiers have failed than the limit of skip allows; correct the rows, or raise the limit"
+      "more identifiers have failed than \(setting) allows; correct the rows, or raise \(setting)"
     return error
   }
 }

@@ -4,8 +4,25 @@ extension RunPolicy {
   /// The settings that can change during a run, by their path in a job file.
   public static let liveSettings = [
     "chunk.size", "chunk.target", "throttle.identifiersPerSecond", "throttle.sleepRatio",
-    "throttle.maximumWAL",
+    "throttle.maximumWAL", "throttle.window",
   ]
+
+  /// The values of the settings that can change during a run, as ``adjusted(by:)`` takes them.
+  package var liveValues: [(name: String, value: String)] {
+    let values: [String: String?] = [
+      "chunk.size": "\(chunk.size)",
+      "chunk.target": chunk.target?.milliseconds,
+      "throttle.identifiersPerSecond": throttle.identifiersPerSecond.map(Self.text),
+      "throttle.sleepRatio": throttle.sleepRatio.map(Self.text),
+      "throttle.maximumWAL": "\(throttle.maximumWAL)B",
+      "throttle.window": throttle.window?.description,
+    ]
+    return Self.liveSettings.map { ($0, (values[$0] ?? nil) ?? "none") }
+  }
+
+  private static func text(_ number: Double) -> String {
+    Int(exactly: number).map { "\($0)" } ?? "\(number)"
+  }
 
   /// The policy with some settings replaced; the text `none` removes one.
   ///
@@ -29,6 +46,8 @@ extension RunPolicy {
         case "throttle.sleepRatio":
           policy.throttle.sleepRatio = isNone ? nil : try Self.number(Double(text), text)
         case "throttle.maximumWAL": policy.throttle.maximumWAL = try ByteSize(parsing: text).bytes
+        case "throttle.window":
+          policy.throttle.window = isNone ? nil : try DailyWindow(parsing: text)
         default:
           throw BatchError(
             .invalidJob,
@@ -49,4 +68,9 @@ extension RunPolicy {
     if let number { return number }
     throw BatchError(.invalidJob, "\(text.quotedForMessage) is not a number", remedy: nil)
   }
+}
+
+extension Duration {
+  /// The duration in whole milliseconds.
+  fileprivate var milliseconds: String { "\(Int((self / .milliseconds(1)).rounded()))ms" }
 }

@@ -117,8 +117,10 @@ extension RunPolicy {
 
     /// The failure policy for a total number of identifiers, from both limits.
     package func failurePolicy(of total: Int) -> FailurePolicy {
-      let limit = min(limit, Int((Double(total) * ratio).rounded(.down)))
-      return limit > 0 ? .skip(upTo: limit) : .failChunk
+      guard limit > 0 else { return .failChunk }
+      let share = Int((Double(total) * ratio).rounded(.down))
+      return share < limit
+        ? .skip(upTo: share, allowedBy: "skip.ratio") : .skip(upTo: limit, allowedBy: "skip.limit")
     }
   }
 

@@ -19,6 +19,8 @@ public enum RunEvent: Sendable {
   /// A line that a transform's command or a hook wrote to standard error, prefixed with the
   /// program and its process; or a problem with a hook or the report.
   case message(String)
+  /// The run, or this process's part of it, has ended as the summary says; the last event.
+  case ended(RunSummary)
 
   /// The name of the event in JSON.
   public var name: String {
@@ -31,6 +33,12 @@ public enum RunEvent: Sendable {
     case .retrying: "retrying"
     case .setAside: "setAside"
     case .message: "message"
+    case .ended(let summary):
+      switch summary.state {
+      case .completed, .completedWithFailures: "finished"
+      case .failed: "failed"
+      case .running, .throttled, .paused, .stopped: "stopped"
+      }
     }
   }
 }

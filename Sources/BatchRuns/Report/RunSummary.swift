@@ -32,7 +32,8 @@ public struct RunSummary: Sendable, Encodable {
   public var elapsedSeconds: Double
   /// The last process's part of that; nil if only the end of the run is known.
   public var processSeconds: Double?
-  /// The speed; nil before anything was done.
+  /// The speed over the last minute without holds, or, once a process has ended, over its work; nil
+  /// before anything was done.
   public var identifiersPerSecond: Double?
   /// The time left at that speed; nil if it is not running.
   public var etaSeconds: Double?
@@ -122,21 +123,23 @@ extension RunSummary {
     self.init(metadata, progress, total: checkpoint.list.count, path: checkpoint.path.string)
   }
 
-  /// The summary of a completed run whose checkpoint may have been replaced.
-  package init(_ past: PastRun, of files: RunFiles) {
+  /// The summary of a completed run of a job, from its result.
+  ///
+  /// The run's checkpoint may have been replaced: `path` is empty then.
+  package init(_ past: PastRun, of job: String, path: String) {
     var progress = RunProgress()
     progress.state = past.outcomes.failed > 0 ? .completedWithFailures : .completed
     progress.elapsedSeconds = past.elapsedSeconds
     var metadata = RunMetadata(
       run: past.run,
-      job: files.job,
+      job: job,
       startedAt: past.endedAt,
       fingerprint: "",
       schema: [],
       ledger: .store
     )
     metadata.runID = past.id.isEmpty ? nil : past.id
-    self.init(metadata, progress, total: past.total, path: files.checkpoint.string)
+    self.init(metadata, progress, total: past.total, path: path)
     startedAt = nil
     endedAt = past.endedAt
     outcomes = past.outcomes

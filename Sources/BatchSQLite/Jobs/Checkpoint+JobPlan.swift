@@ -14,8 +14,13 @@ extension Checkpoint {
     )
     let store = list.header.storeIdentifier
     guard plan.store.identity.admits(store, atPath: plan.store.path) else {
-      throw refusal(
+      let difference =
         "the checkpoint belongs to store \(store), the database is \(plan.store.identity.uuid)"
+      guard plan.store.identity.isDerived else { throw refusal(difference) }
+      throw refusal(
+        "\(difference); both stand for the database's path, since no run has written to it",
+        remedy: "move the database back to its path to resume, or run with --fresh to set the run"
+          + " aside"
       )
     }
     guard plan.expected.recorded == metadata.schema else {

@@ -1,6 +1,6 @@
 import BatchJobs
 import BatchRuns
-package import BatchIdentifiers
+import BatchIdentifiers
 
 extension JobPlan {
   /// The number of rows on which an update is tried.

@@ -212,7 +212,7 @@ extension JobPlan.Work {
     guard query.entity.kind == .table || query.entity.kind == .model else {
       throw BatchError(
         .readOnly,
-        "\"\(query.entity.name)\" is a \(query.entity.kind.rawValue), which cannot be written",
+        "\"\(query.entity.name)\" is a \(query.entity.kind.words), which cannot be written",
         at: job.place(of: .entity),
         remedy: "name the table behind it, or export instead"
       )

@@ -18,6 +18,8 @@ public struct Entity: Sendable, Hashable {
     case query
     /// An entity of a Core Data model, under its name there.
     case model
+
+    var words: String { self == .virtualTable ? "virtual table" : rawValue }
   }
 
   /// The entity's name in job files and identifiers.

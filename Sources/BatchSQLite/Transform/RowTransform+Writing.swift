@@ -56,7 +56,7 @@ extension RowTransform {
         written = try set(
           chunk,
           by: chunk.keys.singly,
-          onFailure: .skip(upTo: policy.limit),
+          onFailure: policy == .failChunk ? .skip(upTo: 0) : policy,
           in: connection
         )
         if isExact { try requireExact(chunk, in: connection) }

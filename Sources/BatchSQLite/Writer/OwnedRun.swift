@@ -7,6 +7,10 @@ struct OwnedRun {
   private(set) var ledger: Ledger?
   private let owner = RunOwner()
   private let watch: ForeignCommitWatch
+  /// How long processes had worked on the run when the lane took it, and when that was.
+  private var elapsedBefore = 0.0
+  private var takenAt = ContinuousClock.now
+  private var timedAt: ContinuousClock.Instant?
   /// The look at which the stored ledger was this one.
   private var verifiedAt = 0
 
@@ -17,6 +21,7 @@ struct OwnedRun {
   /// Enters a new run in the store, inside a transaction.
   mutating func enter(_ run: RunDescription, in connection: Connection) throws(BatchError) {
     try StoredRun.enter(run, by: owner, in: connection)
+    elapsedBefore = run.selectionSeconds
     try take(Ledger(of: run.identifier), in: connection)
   }
 
@@ -25,14 +30,29 @@ struct OwnedRun {
     ledger = try Ledger(of: run, in: connection)
     guard let ledger else { return }
     try StoredRun.createTable(in: connection)
-    try StoredRun.claim(run, by: owner, in: connection)
+    elapsedBefore = try StoredRun.claim(run, by: owner, in: connection)
     try take(ledger, in: connection)
   }
 
   private mutating func take(_ ledger: Ledger, in connection: Connection) throws(BatchError) {
     self.ledger = ledger
+    (takenAt, timedAt) = (.now, nil)
     _ = try watch.hasSeenCommit(since: verifiedAt, in: connection)
     verifiedAt = watch.lookCount
+  }
+
+  /// How long processes have worked on the run.
+  var elapsedSeconds: Double { elapsedBefore + takenAt.duration(to: .now) / .seconds(1) }
+
+  /// Records how long processes have worked on the run, inside a transaction, at most once a second.
+  ///
+  /// The file lags behind the ledger after a kill; this does not.
+  mutating func recordTime(in connection: Connection) throws(BatchError) {
+    guard let ledger else { return }
+    let now = ContinuousClock.now
+    if let timedAt, timedAt.duration(to: now) < .seconds(1) { return }
+    timedAt = now
+    try StoredRun.note(elapsedSeconds, ofRun: ledger.run, in: connection)
   }
 
   /// Makes the coming chunks retry some failed identifiers.

@@ -17,4 +17,11 @@ extension Store {
       }
     }
   }
+
+  /// How long processes have worked on a run, to a second; 0 if the store does not know it.
+  package func elapsedSeconds(ofRun run: String) async throws(BatchError) -> Double {
+    try await connection(label: "batch.ledger").perform { connection throws(BatchError) in
+      try StoredRun.elapsedSeconds(ofRun: run, in: connection)
+    }
+  }
 }

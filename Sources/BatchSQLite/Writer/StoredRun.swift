@@ -27,7 +27,7 @@ package struct StoredRun: Sendable {
   package let checkpoint: String
   /// When all were done, as an ISO 8601 timestamp in UTC.
   package let endedAt: String?
-  /// How long the run took.
+  /// How long processes have worked on the run, to a second.
   package let elapsedSeconds: Double
   /// The process working on it.
   package let process: Int32?
@@ -103,8 +103,6 @@ extension StoredRun {
       func text(_ index: Int) -> String? { rows.isNull(at: index) ? nil : rows.text(at: index) }
       let run = rows.text(at: 0)
       guard let ledger = try Ledger(of: run, in: connection) else { continue }
-      var elapsed = 0.0
-      if case .real(let seconds) = rows.value(at: 8) { elapsed = seconds }
       runs.append(
         StoredRun(
           run: run,
@@ -113,7 +111,7 @@ extension StoredRun {
           startedAt: rows.text(at: 2),
           checkpoint: rows.text(at: 4),
           endedAt: text(7),
-          elapsedSeconds: elapsed,
+          elapsedSeconds: rows.value(at: 8).seconds,
           process: text(5).flatMap(RunOwner.livingProcess),
           done: ledger.done,
           recordedState: text(6).flatMap(RecordedState.init)
@@ -121,6 +119,12 @@ extension StoredRun {
       )
     }
     return runs
+  }
+}
+
+extension SQLValue {
+  fileprivate var seconds: Double {
+    if case .real(let seconds) = self { seconds } else { 0 }
   }
 }
 
@@ -192,8 +196,9 @@ extension StoredRun {
     try Ledger.removeLeftovers(in: connection)
     try connection.execute(
       """
-      INSERT INTO _batch_run (run, job, total, started_at, run_id, checkpoint, owner)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO _batch_run
+        (run, job, total, started_at, run_id, checkpoint, owner, elapsed_seconds)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
       """,
       .text(description.identifier),
       .text(description.job),
@@ -201,7 +206,8 @@ extension StoredRun {
       .text(description.startedAt),
       description.runID.map { .text($0) } ?? .null,
       .text(description.checkpoint),
-      .text(owner.text)
+      .text(owner.text),
+      .real(description.selectionSeconds)
     )
     _ = try StoredUndo.removeExpired(
       ofJob: description.job,
@@ -255,15 +261,19 @@ extension StoredRun {
 
   /// Takes over a run, unless a process works on it.
   ///
+  /// - Returns: The seconds that processes have worked on it.
   /// - Throws: `BatchError` of code `alreadyRunning`.
   static func claim(
     _ run: String,
     by owner: RunOwner,
     in connection: Connection
-  ) throws(BatchError) {
-    let statement = try connection.prepare("SELECT owner, checkpoint FROM _batch_run WHERE run = ?")
+  ) throws(BatchError) -> Double {
+    let statement = try connection.prepare(
+      "SELECT owner, checkpoint, elapsed_seconds FROM _batch_run WHERE run = ?"
+    )
     try statement.bind(.text(run), at: 1)
-    guard try statement.step() else { return }
+    guard try statement.step() else { return 0 }
+    let elapsedSeconds = statement.value(at: 2).seconds
     if !statement.isNull(at: 0), statement.text(at: 0) != owner.text,
       let process = RunOwner.livingProcess(statement.text(at: 0))
     {
@@ -277,6 +287,32 @@ extension StoredRun {
     try connection.execute(
       "UPDATE _batch_run SET owner = ?, state = nullif(state, 'setAside') WHERE run = ?",
       .text(owner.text),
+      .text(run)
+    )
+    return elapsedSeconds
+  }
+
+  /// How long processes have worked on a run; 0 if the store does not know it.
+  static func elapsedSeconds(
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) -> Double {
+    guard try exists(in: connection) else { return 0 }
+    return try connection.value(
+      "SELECT elapsed_seconds FROM _batch_run WHERE run = ?",
+      .text(run)
+    )?.seconds ?? 0
+  }
+
+  /// Records how long processes have worked on a run.
+  static func note(
+    _ elapsedSeconds: Double,
+    ofRun run: String,
+    in connection: Connection
+  ) throws(BatchError) {
+    try connection.execute(
+      "UPDATE _batch_run SET elapsed_seconds = ? WHERE run = ?",
+      .real(elapsedSeconds),
       .text(run)
     )
   }
@@ -363,6 +399,8 @@ package struct RunDescription: Sendable {
   package var settledRuns: Set<String> = []
   /// Whether this run replaces unfinished ones.
   package var setsOthersAside = false
+  /// How long its identifiers were selected.
+  package var selectionSeconds = 0.0
   /// What to keep for undo; nil for nothing.
   package var undo: StoredUndo?
   /// The run that it undoes, if any.

@@ -73,6 +73,9 @@ extension WriterLane {
     return owned.ledger?.done
   }
 
+  /// How long processes have worked on the lane's run.
+  package var elapsedSeconds: Double { owned.elapsedSeconds }
+
   /// Makes the coming chunks retry failed identifiers, by index in their list.
   ///
   /// In the chunk's transaction, those that succeed leave the list, and those that fail again count

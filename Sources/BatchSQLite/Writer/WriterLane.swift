@@ -216,6 +216,7 @@ package actor WriterLane {
         group.add(endingAt: written[written.count - 1].elapsed)
         if chunk.isAlone { break }
       }
+      try owned.recordTime(in: connection)
     }
     let duration = locked.duration(to: clock.now)
     owned.commit(entered)

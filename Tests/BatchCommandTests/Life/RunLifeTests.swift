@@ -152,7 +152,16 @@ import Testing
     let done = try second.wait(forEvent: "throttled")["done"] as? Int
     // The pace alone would let it go on.
     let set = try life.ask("set", "throttle.identifiersPerSecond=none")
-    #expect(set.output == "" && set.errors == "")
+    #expect(
+      set.output.contains(#/throttle.identifiersPerSecond: +none, set by /#) && set.errors == ""
+    )
+    let requests = try life.object("status")["requests"] as? [String: Any]
+    #expect(requests?["isPaused"] as? Bool == true)
+    let settings = requests?["settings"] as? [String: String]
+    #expect(settings == ["throttle.identifiersPerSecond": "none"])
+    let origins = try #require(requests?["origins"] as? [String: [String: String]])
+    #expect(Set(origins.keys) == ["pause", "throttle.identifiersPerSecond"])
+    #expect(origins.values.allSatisfy { $0["user"] == NSUserName() && $0["host"] != nil })
     if !world.isSQLite {
       let other = try BatchProgram.run(
         "set",

@@ -111,7 +111,10 @@ import Testing
     #expect(summary.state == .failed)
     #expect(summary.outcomes.failed <= 3)
     #expect(summary.failure?.message.contains("malformed JSON") == true)
-    #expect(summary.failure?.remedy?.contains("raise the limit") == true)
+    #expect(
+      summary.failure?.remedy?.contains(limit < 100 ? "raise skip.limit" : "raise skip.ratio")
+        == true
+    )
     let second = try await BatchRun(poisonedJob("out.ndjson", limit: 4)).run()
     #expect(second.state == .completedWithFailures)
     #expect(second.outcomes.failed == 4)

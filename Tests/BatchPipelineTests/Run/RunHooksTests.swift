@@ -31,7 +31,8 @@ import Testing
         endedAt: "",
         ledger: nil
       ),
-      of: job.files
+      of: job.name,
+      path: job.files.checkpoint.string
     )
     let hooks = try RunHooks(job, parameters: parameters, timeLimit: .milliseconds(100))
     await hooks.run(.onStart, summary)

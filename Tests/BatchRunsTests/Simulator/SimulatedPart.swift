@@ -58,6 +58,8 @@ struct SimulatedPart: RunPart {
     return try session.hold(hold)
   }
 
+  func tune(_ throttle: RunPolicy.Throttle) {}
+
   func release() throws(BatchError) {
     process.note("is released")
     process.heldSince = nil

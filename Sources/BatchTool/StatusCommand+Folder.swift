@@ -1,0 +1,63 @@
+import ArgumentParser
+import BatchJobs
+import BatchIdentifiers
+import BatchPipeline
+import BatchPlatform
+import BatchRuns
+import SystemPackage
+
+/// A job file of a folder, and how its last run stands.
+private struct FolderEntry: Encodable {
+  let file: String
+  var status: RunStatus?
+  var error: String?
+}
+
+extension StatusCommand {
+  /// Shows the last run of each job of a folder, and ends with the worst status of a check.
+  func runOfFolder(_ judge: JobCheck?) async throws {
+    if watch || recorded.run != nil || runID.runID != nil {
+      throw ValidationError("--watch, --run and --run-id are about one job: name its file.")
+    }
+    let names = try FileManager.default.contentsOfDirectory(atPath: job)
+      .filter { $0.hasSuffix(".json") }.sorted()
+    var worst = ExitStatus.completed
+    var entries: [FolderEntry] = []
+    var rows: [(label: String, text: String)] = []
+    for name in names {
+      var entry = FolderEntry(file: name)
+      var words: String
+      do throws(BatchError) {
+        let records = try FilePath(job).appending(name).records()
+        let status = try await records.status(BatchRun.Options(), BatchTool.handlers)
+        entry.status = status
+        words = SummaryText.line(status.summary)
+        if let (exit, reason) = try await judge?.result(for: status, in: records) {
+          worst = Self.worse(worst, exit)
+          if let reason { words += "; \(reason)" }
+        }
+      } catch {
+        entry.error = error.description
+        words = error.isAboutMissingRun ? "no run yet" : error.description.onOneLine
+        if judge != nil { worst = Self.worse(worst, error.isAboutMissingRun ? .overdue : .refused) }
+      }
+      entries.append(entry)
+      rows.append(("\(name):", words))
+    }
+    if json {
+      try Terminal.printJSON(entries, pretty: true)
+    } else if rows.isEmpty {
+      try Terminal.print("there is no job file in \(job)")
+    } else {
+      let lines = TextLayout.labelled(rows, width: Terminal.outputColumns, gap: 1)
+      try Terminal.print(lines.joined(separator: "\n"))
+    }
+    if worst != .completed { throw ExitCode(worst.rawValue) }
+  }
+
+  /// The status that needs somebody sooner.
+  private static func worse(_ first: ExitStatus, _ second: ExitStatus) -> ExitStatus {
+    let order: [ExitStatus] = [.failed, .refused, .stopped, .completedWithFailures, .overdue]
+    return order.first { $0 == first || $0 == second } ?? first
+  }
+}

@@ -1,0 +1,79 @@
+import BatchTestSupport
+import Testing
+
+@testable import BatchRuns
+
+/// The speed that a process reports, against the speed at which it works.
+@Suite struct WorkSpeedTests {
+  /// A process that works at a speed, under a pace, with holds.
+  private struct Work {
+    var speed = WorkSpeed()
+    var worked = 0.0
+    var done = 0
+    var perSecond: Double
+    var pace: Double?
+
+    /// The speed that an observer would measure.
+    var truth: Double { min(perSecond, pace ?? .infinity) }
+
+    mutating func chunk(of count: Int) {
+      worked += Double(count) / truth
+      done += count
+      speed.note(done, after: .seconds(worked))
+    }
+
+    var reported: Double? { speed.perSecond(after: .seconds(worked)) }
+  }
+
+  @Test(arguments: 0..<200)
+  func `the speed is right within a factor of two, whatever is set and however chunks vary`(
+    seed: Int
+  ) {
+    var random = SeededGenerator(seed: UInt64(seed))
+    var work = Work(perSecond: Double.random(in: 5...50_000, using: &random))
+    var (right, all) = (0, 0)
+    for _ in 0..<20 {
+      let phase = work.worked + Double.random(in: 5...200, using: &random)
+      while work.worked < phase {
+        let seconds = Double.random(in: 0.05...1.5, using: &random)
+        work.chunk(of: max(1, Int(work.truth * seconds)))
+        all += 1
+        guard let reported = work.reported else { continue }
+        if (0.5...2).contains(reported / work.truth) { right += 1 }
+      }
+      let pace: Double? =
+        Bool.random(using: &random) ? nil : work.perSecond / .random(in: 2...100, using: &random)
+      work.pace = pace
+      work.speed.tune(pace: pace, after: .seconds(work.worked))
+      if let pace { #expect(work.reported ?? 0 <= pace, "seed \(seed)") }
+    }
+    #expect(Double(right) / Double(all) >= 0.9, "seed \(seed): \(right) of \(all)")
+  }
+
+  @Test func `a speed that changes is followed within a minute`() throws {
+    var work = Work(perSecond: 10_000)
+    while work.worked < 600 { work.chunk(of: 5_000) }
+    work.perSecond = 500
+    while work.worked < 661 { work.chunk(of: 250) }
+    let reported = try #require(work.reported)
+    #expect((500.0...600).contains(reported))
+  }
+
+  @Test func `a process that does nothing gets slower`() throws {
+    var work = Work(perSecond: 1_000)
+    while work.worked < 60 { work.chunk(of: 100) }
+    work.worked += 60
+    let reported = try #require(work.reported)
+    #expect(reported < 510)
+  }
+
+  @Test func `the speed is unknown before anything is done`() {
+    #expect(WorkSpeed().perSecond(after: .seconds(9)) == nil)
+  }
+
+  @Test func `samples are few, however many chunks there are`() {
+    var work = Work(perSecond: 1_000_000)
+    for _ in 0..<100_000 { work.chunk(of: 1_000) }
+    #expect(work.speed.sampleCount <= 62)
+  }
+}
