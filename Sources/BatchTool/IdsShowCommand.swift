@@ -62,13 +62,14 @@ struct IdsShowCommand: AsyncParsableCommand {
 
 extension IdsShowCommand {
   private func printReasons() async throws {
-    let reasons = try await selection(of: source, outcome: .failed, run: recorded.run).reasons()
+    let selection = try await selection(of: source, outcome: .failed, run: recorded.run)
     if output.count {
-      for reason in FailureCount.all(of: reasons, atMost: .max) {
+      for reason in try selection.failureCounts(atMost: .max) {
         try Terminal.print("\(reason.count) \(reason.code): \(reason.message)")
       }
       return
     }
+    let reasons = try selection.reasons()
     if output.format == .json {
       for reason in reasons { try Terminal.printJSON(reason, pretty: false) }
       return

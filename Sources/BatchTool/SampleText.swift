@@ -140,8 +140,8 @@ struct SampleText {
 }
 
 extension PlanReport.Sample {
-  /// The key for people: a NULL is not `!`, as it is in a URI.
-  fileprivate var key: String { PrimaryKey.shown(identifier) }
+  /// The key as the values beside it are written, not as in a URI.
+  fileprivate var key: String { PrimaryKey.quoted(identifier) }
 }
 
 extension String {

@@ -84,6 +84,11 @@ enum SummaryText {
     if let wait = summary.waiting { facts.append(("waiting for", wait)) }
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
+    for reason in summary.reasons {
+      let first = reason.count > 1 ? "first " : ""
+      let text = "\(reason.code): \(reason.message) (\(first)\(PrimaryKey.shown(reason.firstKey)))"
+      facts.append(("\(reason.count.grouped) failed", text.onOneLine))
+    }
     // Of a run that is remembered without its start, only the counts are left.
     if summary.state == .completedWithFailures, isReal, summary.startedAt != nil {
       let source = source ?? summary.checkpoint.quotedForShell

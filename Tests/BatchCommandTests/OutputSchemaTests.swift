@@ -165,6 +165,10 @@ private struct Outputs {
     }
     try connection.execute("COMMIT")
     try check(locked.wait().output, as: "event")
+    let failing = base.merging(["name": "failing", "skip": ["limit": 5]]) { $1 }
+    let job = try JobText.update(["n": "nullif(n, n)"], where: "id = 9", adding: failing)
+    try directory.write(job, to: "failing.json")
+    try check(["run", "failing.json"], as: "event", in: directory, status: 4)
     try write()
     #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
     try check(["history", "job.json"], as: "history", in: directory)

@@ -1,3 +1,4 @@
+import BatchRuns
 import BatchSQLite
 import BatchTestSupport
 import Foundation
@@ -112,7 +113,10 @@ import Testing
     ("n CHECK (n < 50)", "77", "CHECK constraint failed: n < 50 (setting n)"),
     ("n UNIQUE", "-5", "UNIQUE constraint failed: t.n"),
     ("n INTEGER) STRICT", "'x'", "cannot store TEXT value in INTEGER column t.n"),
-    ("n REFERENCES t (id)", "77", "FOREIGN KEY constraint failed (setting n)"),
+    (
+      "n REFERENCES t (id)", "77",
+      "FOREIGN KEY constraint failed (setting n): n must name a row of t"
+    ),
     ("n", "abs(-9223372036854775807 - 1)", "integer overflow"),
   ])
   func `a value that breaks a constraint is reported with its identifier`(
@@ -138,5 +142,56 @@ import Testing
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)
     #expect(run.errors.contains("identifier 33: \(message)"), "\(run.errors)")
+  }
+
+  @Test func `a row that others refer to is reported with their table, and reasons are counted`()
+    throws
+  {
+    try TestDatabase.make(
+      "parents.db",
+      in: directory,
+      "CREATE TABLE parent (a TEXT, b INTEGER, note TEXT UNIQUE, PRIMARY KEY (a, b)) WITHOUT ROWID",
+      "CREATE TABLE child (x TEXT, y INTEGER, FOREIGN KEY (x, y) REFERENCES parent)",
+      "CREATE TABLE word (note REFERENCES parent (note))",
+      "CREATE TABLE gone (x TEXT, y INTEGER, FOREIGN KEY (x, y) REFERENCES parent ON DELETE CASCADE)",
+      """
+      WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 60)
+      INSERT INTO parent SELECT 'k', i, 'note ' || i FROM c
+      """,
+      "INSERT INTO child SELECT a, b FROM parent WHERE b % 10 = 0",
+      "INSERT INTO word SELECT note FROM parent WHERE b IN (7, 20)",
+      "INSERT INTO gone SELECT a, b FROM parent WHERE b < 5"
+    )
+    let job: [String: Any] = [
+      "version": 1, "name": "purge", "database": ["path": "parents.db", "foreignKeys": true],
+      "source": ["entity": "parent", "where": "b > 0"], "action": ["type": "delete"],
+      "skip": ["limit": 50], "chunk": ["size": 25],
+    ]
+    try directory.write(
+      String(decoding: JSONSerialization.data(withJSONObject: job), as: UTF8.self),
+      to: "purge.json"
+    )
+    let run = try BatchProgram.run("run", "purge.json", in: directory)
+    #expect(run.status == 4, "\(run.errors)")
+    let reasons = try BatchProgram.run("ids", "purge.json", "--reasons", "--count", in: directory)
+    let (child, word) = ("rows of child refer to it by x, y", "rows of word refer to it by note")
+    let text = "constraint: FOREIGN KEY constraint failed: "
+    #expect(
+      reasons.output.split(separator: "\n") == [
+        "5 \(text)\(child)", "1 \(text)\(child), \(word)", "1 \(text)\(word)",
+      ],
+      "\(reasons.output)"
+    )
+    #expect(run.output.contains(#/5 failed: +constraint: FOREIGN KEY constraint failed: rows of/#))
+    #expect(run.output.contains("(first =k,10)"), "\(run.output)")
+    let path = directory.file("parents.db")
+    #expect(try TestDatabase.value(path, "SELECT count(*) FROM parent") == .integer(7))
+    #expect(
+      try TestDatabase.value(
+        path,
+        "SELECT count(*) FROM parent AS p WHERE NOT EXISTS (SELECT 1 FROM child WHERE y = p.b)"
+          + " AND NOT EXISTS (SELECT 1 FROM word WHERE note = p.note)"
+      ) == .integer(0)
+    )
   }
 }

@@ -1,3 +1,5 @@
+import BatchRuns
+import BatchSQLite
 import BatchTestSupport
 import Foundation
 import Testing
@@ -30,6 +32,23 @@ import Testing
   private func count(_ outcome: String, in output: String) throws -> Int {
     let pattern = try Regex("\(outcome): +([0-9]+)", as: (Substring, Substring).self)
     return try #require(Int(output.firstMatch(of: pattern)?.output.1 ?? "0"))
+  }
+
+  @Test func `a second undo is refused, names the first, and touches no row`() throws {
+    let path = try TestDatabase.makeNumbers(50, in: directory)
+    let job = try JobText.update(["n": "n + 1"], adding: ["name": "job", "undo": true])
+    try directory.write(job, to: "job.json")
+    for _ in 1...2 { #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0) }
+    #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(50))
+    try Connection(path: path).execute("UPDATE numbers SET n = 2 WHERE id = 7")
+    for command in [["undo", "job.json"], ["undo", "job.json", "--plan"]] {
+      let result = try BatchProgram(command, in: directory).wait()
+      #expect(result.status == 2)
+      #expect(result.errors.contains(#/the last run of the job, .* was undone by run /#))
+      #expect(result.errors.contains("to undo an earlier one, use --run: "), "\(result.errors)")
+    }
+    #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(51))
   }
 
   @Test(arguments: 0..<12)

@@ -47,6 +47,17 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     description.split(separator: ",").map { $0 == "!" ? "NULL" : $0 }.joined(separator: ",")
   }
 
+  /// The text of a key among other values: texts as they are, in quotes, not percent-escaped.
+  package static func quoted(_ description: String) -> String {
+    guard let key = KeyReference.parse(Array(description.utf8).span) else {
+      return shown(description)
+    }
+    return key.components.map { component in
+      if case .text(let text) = component { return text.quotedForMessage }
+      return shown(PrimaryKey.encoded(EncodedKey([component])).description)
+    }.joined(separator: ", ")
+  }
+
   /// Whether one key comes before another: integers first, then encoded keys.
   public static func < (left: PrimaryKey, right: PrimaryKey) -> Bool {
     switch (left, right) {

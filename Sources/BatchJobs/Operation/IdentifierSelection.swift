@@ -93,6 +93,13 @@ public struct IdentifierSelection: Sendable {
     public let failedAt: String
   }
 
+  /// Why identifiers failed, the most frequent reasons first.
+  package func failureCounts(atMost limit: Int) throws(BatchError) -> [FailureCount] {
+    try FailureCount.all(of: failures, atMost: limit) { failure throws(BatchError) in
+      try all.key(at: failure.position).description
+    }
+  }
+
   /// Why identifiers failed, in list order; empty unless failed ones were requested.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if the list cannot be read.

@@ -366,6 +366,18 @@ extension Store {
             : "give the job \"undo\": true before it runs"
       )
     }
+    if work.identifiers == nil, !work.overwrites,
+      let undo = CompletedUndo(of: last.run, by: work.program), !undo.isPartial
+    {
+      let others = undos.filter { $0.run != last.run && $0.rows > 0 }
+      throw BatchError(
+        .noUndo,
+        "the last run of the job, \(last.run) of \(last.startedAt), was undone by run \(undo.run)",
+        at: path,
+        remedy: others.isEmpty
+          ? "nothing is left to undo" : "to undo an earlier one, use --run: \(others.list)"
+      )
+    }
     let later = runs.last { run in
       run.done.outcomes.succeeded > 0 && run.startedAt > last.startedAt
         && !undos.contains { $0.run == run.run }

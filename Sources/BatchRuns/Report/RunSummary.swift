@@ -58,6 +58,8 @@ public struct RunSummary: Sendable, Encodable {
   public var stopReason: String?
   /// What stopped the run, on one line.
   public var error: String?
+  /// The three most frequent reasons why identifiers failed, once a run recorded in a file is finished.
+  public package(set) var reasons: [FailureCount] = []
   /// The error that stopped the run in this process; not part of the JSON.
   public var failure: BatchError? {
     didSet { error = failure?.description ?? error }
@@ -79,7 +81,7 @@ public struct RunSummary: Sendable, Encodable {
     case startedAt, endedAt, lastSeenAt, wasKilled, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case invalidTexts
-    case throttle, throttledSeconds, waiting, stopReason, error
+    case throttle, throttledSeconds, waiting, stopReason, error, reasons
   }
 
   /// Encodes every field; missing values are `null`.
@@ -115,12 +117,17 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(waiting, forKey: .waiting)
     try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
+    if !reasons.isEmpty { try container.encode(reasons, forKey: .reasons) }
   }
 }
 
 extension RunSummary {
   package init(_ metadata: RunMetadata, _ progress: RunProgress, checkpoint: Checkpoint) {
     self.init(metadata, progress, total: checkpoint.list.count, path: checkpoint.path.string)
+    // A damaged record of failures must not hide the rest.
+    if state == .completedWithFailures {
+      reasons = (try? checkpoint.failureCounts(atMost: 3)) ?? []
+    }
   }
 
   /// The summary of a completed run of a job, from its result.

@@ -46,7 +46,9 @@ extension BulkChange {
       } catch {
         // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
         guard error.isAboutRows, !connection.isAutocommit else { throw error }
-        try bisection.failed(part, naming(error)) { $0.about(keys.key(at: part.lowerBound)) }
+        let row = part.count == 1 ? keys.key(at: part.lowerBound) : nil
+        let named = row.map { namingReferences(naming(error), ofRow: $0, in: connection) }
+        try bisection.failed(part, named ?? error) { $0.about(keys.key(at: part.lowerBound)) }
       }
     }
     written.failures = bisection.failures.map { ($0.position, $0.error) }
@@ -90,10 +92,13 @@ extension BulkChange {
     _ keys: ChunkKeys,
     in connection: Connection
   ) -> BatchError {
-    if keys.identifierCount == 1 { return naming(failure).about(keys.key(at: 0)) }
     do throws(BatchError) {
       if !connection.isAutocommit { try connection.execute("ROLLBACK") }
       try connection.execute(Connection.TransactionKind.immediate.rawValue)
+      if keys.identifierCount == 1 {
+        let row = keys.key(at: 0)
+        return namingReferences(naming(failure), ofRow: row, in: connection).about(row)
+      }
       _ = try write(to: keys, onFailure: .skip(upTo: 0), in: connection)
       return failure
     } catch {

@@ -56,9 +56,10 @@ import Testing
     }.run()
   }
 
-  private func undo(overwriting: Bool = false) async throws -> RunSummary {
+  private func undo(_ run: String? = nil, overwriting: Bool = false) async throws -> RunSummary {
     let report = try await UndoReport(
       undoingWork: ProgramWork(ofRunAt: checkpoint),
+      run: run,
       overwriting: overwriting
     )
     // However small chunks are, a chunk of the run is undone as a whole.
@@ -66,6 +67,7 @@ import Testing
     options.chunkSize = 1
     let undo = try BatchRun(
       undoingRunAt: checkpoint,
+      run: run,
       overwriting: overwriting,
       options: options
     )
@@ -165,6 +167,7 @@ import Testing
     let container = try await container()
     let chunk = Int.random(in: 3...30, using: &generator)
     let stops = Lock(Int.random(in: 0...3, using: &generator))
+    var last: String?
     // Stopped a few times, and resumed.
     for _ in 0..<10 {
       let holder = Lock<BatchRun?>(nil)
@@ -186,6 +189,7 @@ import Testing
       }
       holder.withLock { $0 = run }
       let summary = try await run.run()
+      last = summary.run
       #expect(summary.state != .failed, "\(String(describing: summary.failure)), seed \(seed)")
       if summary.state == .completed { break }
     }
@@ -199,7 +203,7 @@ import Testing
       for (index, rows) in restored.enumerated() {
         #expect(rows == before[index], "\(Self.dumps[index]), seed \(seed)")
       }
-      let again = try await undo()
+      let again = try await undo(last)
       #expect(again.outcomes.total == again.outcomes.unchanged, "\(again.outcomes), seed \(seed)")
       #expect(try dump() == before, "seed \(seed)")
       return
@@ -322,17 +326,18 @@ import Testing
 
   @Test func `a row that several chunks have changed goes back step by step`() async throws {
     try make("CREATE TABLE totals (id INTEGER PRIMARY KEY, n)", "INSERT INTO totals VALUES (1, 0)")
-    _ = try await run("UPDATE totals SET n = n + 1", chunk: 7)
+    let first = try await run("UPDATE totals SET n = n + 1", chunk: 7).run
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["9"])
     let undone = try await undo()
     #expect(undone.outcomes.succeeded == 9)
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
-    let again = try await undo()
+    await #expect { try await undo() } throws: { "\($0)".contains("was undone by run") }
+    let again = try await undo(first)
     #expect(again.outcomes.unchanged == 9 && again.state == .completed)
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
     // A value that the run did not leave is somebody else's, unless some chunk found it.
     try make("UPDATE totals SET n = 5")
-    let part = try await undo()
+    let part = try await undo(first)
     #expect(part.outcomes.unchanged == 4 && part.outcomes.succeeded == 5)
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["0"])
     // Run once more, it is the last run that is undone.

@@ -44,7 +44,9 @@ import Testing
 
     let names = events.all.map(\.name)
     #expect(names.first == "started")
-    #expect(names.dropFirst().allSatisfy { $0 == "progress" })
+    #expect(
+      names.dropFirst().dropLast().allSatisfy { $0 == "progress" } && names.last == "finished"
+    )
     // One for each chunk, and others where a chunk takes long.
     #expect(names.count > summary.chunks)
     let done = events.all.compactMap { event -> Int? in

@@ -1,3 +1,5 @@
+package import BatchIdentifiers
+
 /// The number of identifiers that failed for the same reason.
 public struct FailureCount: Sendable, Hashable, Encodable {
   /// The name of the error's code.
@@ -12,33 +14,34 @@ public struct FailureCount: Sendable, Hashable, Encodable {
   /// The reasons, the most frequent first.
   ///
   /// - Parameters:
-  ///   - reasons: Why each identifier failed.
+  ///   - failures: Each failed identifier.
   ///   - limit: The maximum number of reasons reported.
+  ///   - key: The key of an identifier, as in a URI.
   /// - Returns: A count for each reason.
+  /// - Throws: The error of `key`.
   package static func all(
-    of reasons: [IdentifierSelection.Reason],
-    atMost limit: Int = 100
-  ) -> [FailureCount] {
-    let groups = Dictionary(grouping: reasons) { "\($0.code): \($0.messageWithoutValues)" }
-    let counts = groups.values.compactMap { group in
-      group.first.map { first in
-        let isSame = group.allSatisfy { $0.message == first.message }
-        return FailureCount(
-          code: first.code,
-          message: isSame ? first.message : first.messageWithoutValues,
-          count: group.count,
-          firstKey: first.key
-        )
-      }
+    of failures: [FailedIdentifier],
+    atMost limit: Int = 100,
+    key: (FailedIdentifier) throws(BatchError) -> String
+  ) throws(BatchError) -> [FailureCount] {
+    let groups = Dictionary(grouping: failures) { "\($0.code): \($0.messageWithoutValues)" }
+    let largest = groups.values.sorted {
+      ($1.count, $0[0].code, $0[0].message) < ($0.count, $1[0].code, $1[0].message)
     }
-    return Array(
-      counts.sorted { ($1.count, $0.code, $0.message) < ($0.count, $1.code, $1.message) }
-        .prefix(limit)
-    )
+    return try largest.prefix(limit).map { group throws(BatchError) in
+      let first = group[0]
+      let isSame = group.allSatisfy { $0.message == first.message }
+      return FailureCount(
+        code: first.code,
+        message: isSame ? first.message : first.messageWithoutValues,
+        count: group.count,
+        firstKey: try key(first)
+      )
+    }
   }
 }
 
-extension IdentifierSelection.Reason {
+extension FailedIdentifier {
   /// The message with `…` for each value of the row, so that only the constraint or rule distinguishes messages.
   fileprivate var messageWithoutValues: String {
     // SQLite names a constraint by its text or its columns, and no values.
@@ -71,5 +74,14 @@ extension String {
       if text.last != "…" { text.append("…") }
     }
     return text
+  }
+}
+
+extension Checkpoint {
+  /// Why identifiers failed, the most frequent reasons first.
+  package func failureCounts(atMost limit: Int) throws(BatchError) -> [FailureCount] {
+    try FailureCount.all(of: failedIdentifiers(), atMost: limit) { failed throws(BatchError) in
+      try list.key(at: failed.position).description
+    }
   }
 }
