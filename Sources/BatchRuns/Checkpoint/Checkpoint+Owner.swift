@@ -2,9 +2,9 @@ public import BatchIdentifiers
 import SystemPackage
 
 extension Checkpoint {
-  /// Refuses a checkpoint that another user put where this run's was.
+  /// Refuses a checkpoint by which another user has replaced this run's.
   ///
-  /// It determines which rows change, so it is as good as the right to run the job.
+  /// A checkpoint determines which rows change, so writing it amounts to the right to run the job.
   package func refuseForeignOwner(of files: RunFiles) throws(BatchError) {
     guard !files.trusts(owner: owner) else { return }
     throw BatchError(

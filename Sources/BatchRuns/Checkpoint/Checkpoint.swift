@@ -2,32 +2,28 @@ package import BatchIdentifiers
 import BatchPlatform
 package import SystemPackage
 
-/// The file of a run: the identifiers it selected, what identifies it, and its progress.
+/// The file of a run: its metadata, the identifiers it selected, and its progress.
 ///
-/// The selection is written once. Progress is appended in records, at a cost that does not depend
-/// on the length of the list.
+/// The selection is written once. Progress is appended in records whose cost does not depend on the
+/// length of the list.
 package final class Checkpoint {
   package let path: FilePath
-  /// The user who owns the file.
   package let owner: UInt32
   package let list: PackedIdentifiers
   package let metadata: RunMetadata
   package private(set) var progress: RunProgress
-  /// The failed identifiers in the file: how often each was tried, by position.
+  /// How often each failed identifier in the file was tried, by position.
   package private(set) var failedAttempts: [Int: Int] = [:]
   private var log: IdentifierFileLog?
-  /// Keeps the records instead of a file, and syncs them on request.
+  /// Stores the records instead of a file, and syncs them on request.
   private var keep: ((_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void)?
 
-  /// Opens the checkpoint of a run for reading.
-  ///
-  /// - Throws: `BatchError` with the reason if the file is damaged or not a checkpoint. The file
-  ///   stays unchanged.
+  /// Opens the checkpoint of a run for reading; never changes the file.
   package convenience init(reading path: FilePath) throws(BatchError) {
     try self.init(path, file: IdentifierFile(opening: path))
   }
 
-  /// A checkpoint that is not saved, of a run that cannot be resumed.
+  /// Makes a checkpoint in memory, for a run that cannot be resumed.
   package init(unkept list: PackedIdentifiers, metadata: RunMetadata) {
     path = ""
     owner = 0
@@ -36,7 +32,7 @@ package final class Checkpoint {
     progress = RunProgress()
   }
 
-  /// A checkpoint whose further records the caller keeps.
+  /// Makes a checkpoint whose further records the caller stores.
   package init(
     _ list: PackedIdentifiers,
     metadata: RunMetadata,
@@ -53,7 +49,7 @@ package final class Checkpoint {
     self.keep = keep
   }
 
-  /// Saves a selection, replacing any file of that name, completely or not at all.
+  /// Saves a selection atomically, replacing any file of that name.
   package convenience init(
     creating path: FilePath,
     list: PackedIdentifiers,
@@ -68,7 +64,7 @@ package final class Checkpoint {
       overwriting: true,
       permissions: permissions
     )
-    // Read back from the file, so that the list need not stay in memory.
+    // Reads the list from the file, so that it need not stay in memory.
     try self.init(reading: path)
   }
 
@@ -127,9 +123,9 @@ package final class Checkpoint {
     }
   }
 
-  /// Removes the temporary files of runs killed while saving this checkpoint.
+  /// Removes the temporary files of runs that were killed while saving this checkpoint.
   ///
-  /// Only the holder of the run's lock saves, so none of them is in use.
+  /// Only the holder of the run's lock saves, so these files are not in use.
   private static func removeLeftovers(of path: FilePath) {
     let folder = path.removingLastComponent()
     let prefix = ".\(path.lastComponent?.string ?? "")."
@@ -141,7 +137,6 @@ package final class Checkpoint {
     }
   }
 
-  /// Appends the run's progress, and syncs it to the disk.
   package func record(_ progress: RunProgress) throws(BatchError) {
     try append(progress, sync: true)
   }
@@ -149,7 +144,7 @@ package final class Checkpoint {
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
     try append(.progress(progress), sync: sync)
     self.progress = progress
-    // That record has them; later ones must not.
+    // The record now contains them; later records must not.
     self.progress.passedOver = nil
   }
 
@@ -160,20 +155,14 @@ package final class Checkpoint {
   }
 
   /// Opens the file for records, which only one process can do at a time.
-  ///
-  /// - Throws: `BatchError` of code `alreadyRunning` if another process has it open for records.
   package func openForAppending() throws(BatchError) {
     if log == nil, !path.isEmpty { log = try IdentifierFileLog(appendingTo: path) }
   }
 
-  /// The failed identifiers in the file, ascending, with their errors.
   package func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
     path.isEmpty ? [] : try IdentifierFile(opening: path).failedIdentifiers()
   }
 
-  /// The identifiers that the file lists as passed over.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
   package func passedOver() throws(BatchError) -> RowOutcomes.PassedOverPositions {
     var passedOver = RowOutcomes.PassedOverPositions()
     if path.isEmpty { return passedOver }
@@ -195,9 +184,7 @@ package final class Checkpoint {
     return passedOver
   }
 
-  /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, ….
-  ///
-  /// - Returns: The new name.
+  /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, …, and returns it.
   package static func setAside(_ path: FilePath) throws(BatchError) -> FilePath {
     let stem = path.stem ?? "checkpoint"
     for number in 1... {
@@ -208,8 +195,7 @@ package final class Checkpoint {
     preconditionFailure("there are more numbers than files")
   }
 
-  /// Appends those of the failed identifiers that the file lacks or has differently; `failed` is
-  /// all.
+  /// Appends the failures that the file lacks or has differently; `failed` has all of the run.
   package func record(_ failed: [FailedIdentifier]) throws(BatchError) {
     let attempts = Dictionary(uniqueKeysWithValues: failed.map { ($0.position, $0.attempt) })
     // A retry, or a restored backup, may leave fewer failures than the file has.
@@ -226,11 +212,11 @@ package final class Checkpoint {
     failedAttempts = attempts
   }
 
-  /// Records that the caller knows the run is finished.
+  /// Records that the caller knows that the run is finished.
   ///
-  /// This is the last system call of a run, without a sync: losing the record in a power failure
-  /// only repeats the end of the run, whereas a process killed while waiting for the disk would
-  /// have told nobody.
+  /// This is the last system call of a run. It does not sync: if a power failure loses the record,
+  /// only the end of the run is repeated, whereas a process killed while it waits for the disk
+  /// would not have reported the end at all.
   package func acknowledge() throws(BatchError) {
     var progress = progress
     progress.isAcknowledged = true

@@ -5,10 +5,8 @@ package enum CheckpointEntry {
   case progress(RunProgress)
   case failures(FailureRecord)
 
-  /// The kind of records that hold a `RunProgress`.
   package static let progressKind: UInt8 = 1
 
-  /// The kind of its record.
   package var kind: UInt8 {
     switch self {
     case .progress: Self.progressKind
@@ -16,7 +14,6 @@ package enum CheckpointEntry {
     }
   }
 
-  /// The content of its record.
   package var payload: [UInt8] {
     get throws(BatchError) {
       switch self {

@@ -2,8 +2,8 @@ import BatchIdentifiers
 
 /// The done positions of an identifier list and their outcomes, in as few ranges as possible.
 ///
-/// Chunks are committed nearly in order, so there is one range for the bulk and one for each chunk
-/// that overtook another: at most as many as workers, whatever the length of the list.
+/// Chunks are committed nearly in order. So there is one range for most of the list and one for
+/// each chunk that overtook another: at most as many as there are workers, however long the list.
 public struct DoneRanges: Hashable, Sendable, Codable {
   /// Adjacent done positions.
   public struct Row: Hashable, Sendable, Codable {
@@ -13,10 +13,10 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     public var next: Int
     /// The outcomes of the identifiers at these positions.
     public var outcomes: Outcomes
-    /// The number of chunks that did them.
+    /// The number of chunks that processed these positions.
     public var chunks: Int
 
-    /// A row of the given positions.
+    /// Makes a row of the given positions.
     public init(_ positions: Range<Int>, outcomes: Outcomes, chunks: Int) {
       first = positions.lowerBound
       next = positions.upperBound
@@ -25,9 +25,9 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     }
   }
 
-  /// How a stored copy follows an insertion.
+  /// The change that a stored copy must make after an insertion.
   package struct Change: Hashable {
-    /// The row to write, replacing one with the same `first`.
+    /// The row to write; it replaces the stored row with the same `first`.
     package let written: Row
     /// The `first` of a row merged into the written one.
     package let removed: Int?
@@ -39,8 +39,8 @@ public struct DoneRanges: Hashable, Sendable, Codable {
   /// Makes an empty set.
   public init() {}
 
-  /// The given rows; nil if they overlap, are unordered, or their counts do not match their
-  /// positions.
+  /// Makes a set of the given ranges; returns nil if they overlap, are not ascending, or have
+  /// counts that do not match their positions.
   public init?(_ rows: [Row]) {
     var end = 0
     for row in rows {
@@ -53,15 +53,13 @@ public struct DoneRanges: Hashable, Sendable, Codable {
   /// The number of done positions.
   public var count: Int { rows.reduce(0) { $0 + $1.next - $1.first } }
 
-  /// The outcomes of all of them.
+  /// The sum of the outcomes of all ranges.
   public var outcomes: Outcomes { rows.reduce(into: Outcomes()) { $0 += $1.outcomes } }
 
-  /// The number of chunks that did them.
+  /// The number of chunks that processed the done positions.
   public var chunks: Int { rows.reduce(0) { $0 + $1.chunks } }
 
-  /// Adds positions, none of which is done yet.
-  ///
-  /// - Complexity: O(*n*) in the number of ranges.
+  /// Adds positions that are not done yet, in time linear in the number of ranges.
   @discardableResult
   package mutating func insert(_ row: Row) -> Change {
     var merged = row
@@ -88,14 +86,11 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     return Change(written: merged, removed: removed)
   }
 
-  /// Replaces failures in one row by the outcomes of a retry.
+  /// Replaces some failures of the row that contains `position` by the outcomes of a retry, which
+  /// may be failures again.
   ///
-  /// - Parameters:
-  ///   - count: The number of retried identifiers.
-  ///   - position: The position of one of them.
-  ///   - outcomes: Their new outcomes, possibly failures again.
-  /// - Returns: The changed row, or nil, with nothing changed, if it has fewer failures.
-  /// - Complexity: O(*n*) in the number of ranges.
+  /// - Returns: The changed row, or nil, with nothing changed, if the row has fewer than `count`
+  ///   failures.
   package mutating func replaceFailures(
     _ count: Int,
     at position: Int,
@@ -112,12 +107,11 @@ public struct DoneRanges: Hashable, Sendable, Codable {
     return row
   }
 
-  /// Whether a position is done.
   package func contains(_ position: Int) -> Bool {
     rows.contains { ($0.first..<$0.next).contains(position) }
   }
 
-  /// The positions below `total` that are not done, ascending.
+  /// Returns the positions below `total` that are not done, ascending.
   public func remaining(of total: Int) -> [Range<Int>] {
     var gaps: [Range<Int>] = []
     var end = 0
@@ -131,7 +125,7 @@ public struct DoneRanges: Hashable, Sendable, Codable {
 }
 
 extension DoneRanges.Row {
-  /// Whether each position has one outcome, and no sum of outcomes overflows.
+  /// Whether the counts match the positions and no sum of outcomes overflows.
   fileprivate var isConsistent: Bool {
     guard next <= IdentifierList.maximumCount else { return false }
     let counts = [

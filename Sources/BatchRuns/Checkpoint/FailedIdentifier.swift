@@ -1,22 +1,21 @@
 package import BatchIdentifiers
 
-/// An identifier whose action failed on its own, and why.
+/// An identifier that failed on its own, with the error.
 public struct FailedIdentifier: Hashable, Sendable, Codable {
   /// Its position in the list.
   public let position: Int
   /// The name of the error's code.
   public let code: String
-  /// What was wrong, up to a thousand bytes.
+  /// The error's message, at most a thousand bytes.
   public let message: String
   /// How often it was tried.
   public let attempt: Int
-  /// When it last failed: ISO 8601 in UTC.
+  /// When it last failed, as an ISO 8601 timestamp in UTC.
   public let failedAt: String
 
-  /// The maximum length of a message in bytes.
   private static let maximumMessageByteCount = 1000
 
-  /// An identifier that failed for the first time.
+  /// Makes the record of a first failure.
   package init(position: Int, error: BatchError, failedAt: String) {
     self.init(
       position: position,
@@ -35,7 +34,6 @@ public struct FailedIdentifier: Hashable, Sendable, Codable {
     self.failedAt = failedAt
   }
 
-  /// The error's text, cut to the maximum length.
   package static func message(of error: BatchError) -> String {
     String(decoding: error.message.utf8.prefix(maximumMessageByteCount), as: UTF8.self)
   }

@@ -5,10 +5,10 @@ package import SystemPackage
 /// A checkpoint record that adds failed identifiers.
 package struct FailureRecord: Codable {
   package static let kind: UInt8 = 2
-  /// The maximum number of identifiers per record, which keeps it far below the maximum length.
+  /// Keeps a record far below the maximum length.
   package static let maximumCount = 1000
 
-  /// Whether it replaces those of earlier records.
+  /// Whether the failures replace those of earlier records.
   package var replaces: Bool
   package var failed: [FailedIdentifier]
 }
@@ -30,7 +30,6 @@ extension FailureRecord {
 }
 
 extension IdentifierFile {
-  /// The failed identifiers in a checkpoint, ascending.
   package func failedIdentifiers() throws(BatchError) -> [FailedIdentifier] {
     var failed: [Int: FailedIdentifier] = [:]
     try forEachRecord { record throws(BatchError) in

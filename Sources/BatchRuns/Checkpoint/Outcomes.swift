@@ -17,7 +17,7 @@ public struct Outcomes: Hashable, Sendable, Codable {
   /// The sum of all counts.
   public var total: Int { succeeded + unchanged + vanished + noLongerMatching + failed }
 
-  /// The number of identifiers neither changed nor failed.
+  /// The number of identifiers whose rows were neither changed nor failed.
   package var passedOver: Int { unchanged + vanished + noLongerMatching }
 
   /// Adds the counts of another value.

@@ -2,8 +2,8 @@ package import BatchIdentifiers
 
 /// The positions of identifiers that are done but were neither changed nor failed.
 ///
-/// With the done ranges and the failed identifiers, they determine the outcome of each identifier:
-/// all others have succeeded, so a chunk without such rows needs no entry.
+/// Together with the done ranges and the failed identifiers, they determine the outcome of each
+/// identifier: all others have succeeded. So a chunk without such rows needs no entry.
 package struct PassedOver: Hashable, Sendable {
   /// The action had nothing to do.
   package var unchanged = RangeSet<Int>()
@@ -12,7 +12,6 @@ package struct PassedOver: Hashable, Sendable {
   /// The row no longer satisfied `where`.
   package var noLongerMatching = RangeSet<Int>()
 
-  /// Makes an empty set.
   package init() {}
 
   package var isEmpty: Bool {
@@ -23,7 +22,6 @@ package struct PassedOver: Hashable, Sendable {
     Self.kinds.compactMap { self[keyPath: $0].ranges.first?.lowerBound }.min()
   }
 
-  /// The number of positions of each kind.
   package var counts: Outcomes {
     var counts = Outcomes()
     counts.unchanged = unchanged.indexCount
@@ -32,7 +30,6 @@ package struct PassedOver: Hashable, Sendable {
     return counts
   }
 
-  /// Adds those of another set, with each position mapped by `position`.
   package mutating func formUnion(_ other: PassedOver, at position: (Int) -> Int) {
     for kind in Self.kinds {
       for number in other[keyPath: kind].ranges.joined() {
@@ -41,7 +38,6 @@ package struct PassedOver: Hashable, Sendable {
     }
   }
 
-  /// Adds those of another set, with positions shifted by `offset`.
   package mutating func formUnion(_ other: PassedOver, from offset: Int = 0) {
     for kind in Self.kinds {
       for range in other[keyPath: kind].ranges {
@@ -61,9 +57,10 @@ package struct PassedOver: Hashable, Sendable {
 // MARK: - The packed form
 
 extension PassedOver {
-  /// The positions in few bytes, relative to `first`, which must not exceed any of them.
+  /// The positions in a compact form, relative to `first`, which must not exceed any of them.
   ///
-  /// Each kind with positions contributes its number and its positions in the shorter of two forms.
+  /// For each kind with positions, the form has its number and its positions in the shorter of two
+  /// encodings.
   package func packed(from first: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     for (number, kind) in Self.kinds.enumerated() {
@@ -79,9 +76,7 @@ extension PassedOver {
     return bytes
   }
 
-  /// Adds packed positions.
-  ///
-  /// - Throws: `ByteReader.Damage` if the bytes are not those of ``packed(from:)``.
+  /// Adds positions packed by ``packed(from:)``.
   package mutating func unpack(
     _ bytes: Span<UInt8>,
     from first: Int
@@ -104,14 +99,13 @@ extension PassedOver {
 }
 
 extension RangeSet<Int> {
-  /// The number of positions.
   package var indexCount: Int { ranges.reduce(0) { $0 + $1.count } }
 
   package mutating func insert(_ position: Int) {
     insert(contentsOf: position..<(position + 1))
   }
 
-  /// For each range, its distance from the end of the previous one, and its length minus one.
+  /// Encodes for each range its distance from the end of the previous one and its length minus one.
   fileprivate func packedRuns(from first: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     var end = first

@@ -1,16 +1,14 @@
 package import BatchIdentifiers
 package import BatchPlatform
 
-/// The passed-over identifiers that a progress record adds: those of the chunks that it is the
-/// first to list as done.
+/// The passed-over identifiers of the chunks that a progress record is the first to list as done.
 ///
 /// It is part of that record, so a killed process leaves both or neither.
 package struct PassedOverRecord: Codable, Sendable {
-  /// The packed positions of some chunks, or of part of them.
+  /// The packed positions of some chunks, or of part of a chunk.
   package struct Piece: Sendable {
     /// The base of its positions, which also identifies the piece.
     package let first: Int
-    /// The positions as packed by ``PassedOver``.
     package let bytes: [UInt8]
 
     package init(first: Int, bytes: [UInt8]) {
@@ -19,10 +17,10 @@ package struct PassedOverRecord: Codable, Sendable {
     }
   }
 
-  /// Roughly how many bytes accumulate before they must be recorded.
+  /// The approximate number of bytes to collect before they must be recorded.
   package static let byteLimit = 1 << 20
 
-  /// Whether it replaces those of earlier records.
+  /// Whether the pieces replace those of earlier records.
   package private(set) var replaces: Bool
   /// The pieces, each preceded by its first position and its length.
   package private(set) var pieces = Data()
@@ -39,15 +37,14 @@ package struct PassedOverRecord: Codable, Sendable {
     pieces += piece.bytes
   }
 
-  /// Adds those of a chunk at a position, numbered within the chunk, if there are any.
+  /// Adds the passed-over rows of a chunk that starts at `first`; they are numbered within the
+  /// chunk.
   package mutating func append(_ passedOver: PassedOver, from first: Int) {
     if passedOver.isEmpty { return }
     append(Piece(first: first, bytes: passedOver.packed(from: 0)))
   }
 
-  /// Adds all positions to others, or replaces them.
-  ///
-  /// - Throws: `ByteReader.Damage` if the pieces are not those of ``append(_:)``.
+  /// Adds the positions to those of earlier records, or replaces them.
   package func apply(
     to passedOver: inout RowOutcomes.PassedOverPositions
   ) throws(ByteReader.Damage) {

@@ -2,24 +2,18 @@ import BatchIdentifiers
 
 /// A finished run whose caller gave its work an ID.
 package struct PastRun: Codable, Sendable {
-  /// The ID of the work.
   package var id: String
-  /// The run's UUID.
   package var run: String
-  /// The number of selected identifiers.
   package var total: Int
-  /// Their outcomes.
   package var outcomes: Outcomes
-  /// The number of committed chunks.
   package var chunks: Int
-  /// How long the run took.
+  /// Over all resumptions.
   package var elapsedSeconds: Double
-  /// When it ended, as an ISO 8601 timestamp in UTC.
+  /// In ISO 8601 and UTC.
   package var endedAt: String
-  /// Where done chunks were recorded.
   package var ledger: LedgerPlace?
 
-  /// The maximum number of remembered runs; those that ended first go first.
+  /// Beyond this number, the runs that ended first are forgotten.
   package static let limit = 50_000
 
   package init(
@@ -44,7 +38,7 @@ package struct PastRun: Codable, Sendable {
 }
 
 extension PastRun {
-  /// A checkpoint's own run; nil if it is not finished or its work has no ID.
+  /// Makes the entry for a checkpoint's own run; nil if it is not finished or its work has no ID.
   package init?(_ metadata: RunMetadata, _ progress: RunProgress, total: Int) {
     guard let id = metadata.runID, progress.state.isFinished else { return nil }
     self.init(
@@ -61,7 +55,7 @@ extension PastRun {
 }
 
 extension Checkpoint {
-  /// The runs with an ID that this file remembers, including its own if finished.
+  /// The finished runs with an ID that this file remembers, including its own.
   package var finishedRuns: [PastRun] {
     let own = PastRun(metadata, progress, total: list.count)
     return (metadata.pastRuns ?? []) + (own.map { [$0] } ?? [])

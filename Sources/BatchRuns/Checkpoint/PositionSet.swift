@@ -1,27 +1,23 @@
 import BatchIdentifiers
 
-/// Positions of an identifier list, in at most a bit per identifier, however scattered.
+/// Positions of an identifier list, at a cost of at most one bit per identifier.
 ///
-/// A set of ranges takes 16 bytes per range: with every other position, 64 bits per identifier. So
-/// ranges hold only complete windows of positions, and each other window has a bit per position.
+/// A set of ranges takes 16 bytes per range, which is 64 bits per identifier if every other
+/// position is in the set. So ranges hold only the windows that are complete, and every other
+/// window has a bit per position.
 package struct PositionSet: Sendable {
-  /// The number of positions in a window.
   private static let windowCount = 1 << 16
 
-  /// The numbers of complete windows.
   private var whole = RangeSet<Int>()
-  /// The bits of the other windows, by number.
+  /// The bits of the incomplete windows, by window number.
   private var parts: [Int: [UInt64]] = [:]
 
-  /// Makes an empty set.
   package init() {}
 
-  /// The positions in the given ranges.
   package init(_ ranges: some Sequence<Range<Int>>) {
     for range in ranges { insert(contentsOf: range) }
   }
 
-  /// The number of positions.
   package var count: Int {
     parts.values.reduce(whole.indexCount * Self.windowCount) { sum, words in
       words.reduce(sum) { $0 + $1.nonzeroBitCount }
@@ -41,7 +37,7 @@ package struct PositionSet: Sendable {
     let count = Self.windowCount
     let first = (range.lowerBound + count - 1) / count
     let end = range.upperBound / count
-    // All in one window, or from the end of one into the beginning of the next.
+    // The range is within one window, or crosses from one into the next.
     guard first <= end else { return setBits(range, isMember) }
     if range.lowerBound < first * count { setBits(range.lowerBound..<first * count, isMember) }
     if end * count < range.upperBound { setBits(end * count..<range.upperBound, isMember) }
@@ -81,10 +77,9 @@ extension PositionSet {
 
   private struct Ranges: Sequence, IteratorProtocol {
     private let positions: PositionSet
-    /// The windows; adjacent complete ones are merged.
+    /// Adjacent complete windows are merged.
     private let windows: [Range<Int>]
     private var place = 0
-    /// The next position to check.
     private var position = 0
 
     init(_ positions: PositionSet) {
@@ -134,7 +129,7 @@ extension PositionSet {
       return nil
     }
 
-    /// The first bit at or after `start` that is set, or is not; the bit count if there is none.
+    /// The first bit at or after `start` with the given value; the number of bits if there is none.
     private static func first(_ isSet: Bool, in words: [UInt64], from start: Int) -> Int {
       var mask = UInt64.max << UInt64(start % 64)
       for index in start / 64..<words.count {

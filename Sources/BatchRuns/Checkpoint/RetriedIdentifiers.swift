@@ -1,14 +1,13 @@
 /// Failed identifiers being retried; chunks are ranges of indexes into this list.
 package struct RetriedIdentifiers: Sendable {
-  /// Their positions in the list of the run, ascending.
+  /// Positions in the list of the run, ascending.
   package let positions: [Int]
-  /// The indexes, cut where neighbours belong to different rows of the ledger: the outcomes of a
-  /// chunk go to a single row.
+  /// The indexes, split where the ledger row changes: the outcomes of a chunk go to a single row.
   package let parts: [Range<Int>]
-  /// How often each was tried before.
+  /// How often each identifier was tried before.
   package let attempts: [Int]
 
-  /// The given failures, ascending; nil if a row of the ledger has none of them.
+  /// Returns nil if the ledger has no row for one of the failures, which must be ascending.
   package init?(_ failed: [FailedIdentifier], of done: DoneRanges) {
     positions = failed.map(\.position)
     attempts = failed.map(\.attempt)

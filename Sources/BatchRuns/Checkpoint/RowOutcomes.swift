@@ -2,19 +2,13 @@ public import BatchIdentifiers
 
 /// The outcome of each identifier of a run.
 package struct RowOutcomes: Sendable {
-  /// All passed-over positions of a run, however many.
   package struct PassedOverPositions: Sendable {
-    /// The action had nothing to do.
     package private(set) var unchanged = PositionSet()
-    /// The row was gone.
     package private(set) var vanished = PositionSet()
-    /// The row no longer satisfied `where`.
     package private(set) var noLongerMatching = PositionSet()
 
-    /// Makes an empty set.
     package init() {}
 
-    /// Adds those of a chunk.
     package mutating func formUnion(_ chunk: PassedOver) {
       for range in chunk.unchanged.ranges { unchanged.insert(contentsOf: range) }
       for range in chunk.vanished.ranges { vanished.insert(contentsOf: range) }
@@ -22,11 +16,10 @@ package struct RowOutcomes: Sendable {
     }
   }
 
-  /// The done positions.
   package var done: DoneRanges
-  /// The done positions that were neither changed nor failed.
+  /// The positions that are done but were neither changed nor failed.
   package var passedOver: PassedOverPositions
-  /// The done positions that failed, ascending.
+  /// Ascending.
   package var failed: [FailedIdentifier]
 
   package init(done: DoneRanges, passedOver: PassedOverPositions, failed: [FailedIdentifier]) {
@@ -35,12 +28,10 @@ package struct RowOutcomes: Sendable {
     self.failed = failed
   }
 
-  /// The done positions, whatever their outcome.
   package var all: PositionSet { PositionSet(done.rows.map { $0.first..<$0.next }) }
 
-  /// The positions that succeeded: those with no other outcome.
-  ///
-  /// - Throws: `BatchError` of code `outcomeNotRecorded` if some outcomes were not recorded.
+  /// The positions that have no other outcome; the error is of code `outcomeNotRecorded` if some
+  /// outcomes were not recorded.
   package var succeeded: PositionSet {
     get throws(BatchError) {
       var succeeded = all
@@ -56,7 +47,7 @@ package struct RowOutcomes: Sendable {
     }
   }
 
-  /// The given positions, if they match the count and all of them are done.
+  /// Returns the positions if they match the count and all of them are done.
   package func recorded(
     _ positions: PositionSet,
     _ count: Int
@@ -76,7 +67,7 @@ package struct RowOutcomes: Sendable {
 }
 
 extension Checkpoint {
-  /// The outcome of each identifier, according to the file alone.
+  /// The outcomes according to the file alone, without the store.
   package func rowOutcomes() throws(BatchError) -> RowOutcomes {
     RowOutcomes(
       done: progress.done,

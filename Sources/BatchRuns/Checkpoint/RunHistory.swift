@@ -4,31 +4,27 @@ package import SystemPackage
 
 /// The records of a job's earlier runs: their checkpoints, in a folder beside that of the last run.
 ///
-/// A checkpoint gets a second name in the folder before the next run's replaces it, so a process
-/// killed at any moment leaves the record at least one of its names.
+/// A checkpoint gets a second name in this folder before the next run's checkpoint replaces it. So
+/// it has at least one of its names, even if the process is killed in between.
 package struct RunHistory {
-  /// The checkpoint of an earlier run.
   package struct Entry: Hashable, Sendable {
     package let path: FilePath
-    /// The run's UUID.
     package let run: String
-    /// When it began, such as 20261122T190033Z: the beginning of the name.
+    /// The timestamp at the beginning of the name, such as 20261122T190033Z.
     package let startedAt: String
     package let byteCount: Int64
-    /// The microseconds of that second.
+    /// The microseconds within the second of `startedAt`.
     fileprivate let microseconds: Int
 
     fileprivate var place: (String, Int, String) { (startedAt, microseconds, run) }
   }
 
-  /// The folder.
   package let folder: FilePath
   private let permissions: FilePermissions
 
-  /// The history beside a run's checkpoint.
   package init(of files: RunFiles) {
     folder = files.history
-    // Whoever may read the files may also list the folder.
+    // Users who may read the files may also list the folder.
     var permissions = files.permissions
     if permissions.contains(.ownerRead) { permissions.insert(.ownerExecute) }
     if permissions.contains(.groupRead) { permissions.insert(.groupExecute) }
@@ -36,13 +32,12 @@ package struct RunHistory {
     self.permissions = permissions
   }
 
-  /// The history in a folder.
   package init(folder: FilePath) {
     self.folder = folder
     permissions = .ownerReadWriteExecute
   }
 
-  /// The records, oldest first; other files are ignored.
+  /// Oldest first; other files are ignored.
   package var entries: [Entry] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
     return names.compactMap { name in
@@ -60,7 +55,7 @@ package struct RunHistory {
     }.sorted { $0.place < $1.place }
   }
 
-  /// Gives a checkpoint a name in the folder, and syncs the folder to the disk.
+  /// Links a checkpoint into the folder, and syncs the folder to the disk.
   package func keep(_ checkpoint: Checkpoint) throws(BatchError) {
     let path = folder.appending(Self.name(of: checkpoint.metadata))
     try FileSystem.makeFolder(folder, permissions: permissions)
@@ -69,7 +64,6 @@ package struct RunHistory {
     try FileSystem.synchronizeFolder(of: folder)
   }
 
-  /// Removes the records beyond the limit.
   package func prune(to limit: RunPolicy.History, at now: Date = .now) throws(BatchError) {
     var kept = entries
     var count = RunPolicy.History.limit
@@ -91,13 +85,13 @@ package struct RunHistory {
     if kept.isEmpty { FileSystem.removeEmptyFolder(folder) }
   }
 
-  /// The name of a record, such as `20261122T190033.048211Z-8CF1CAB5-….batch`.
+  /// Returns a name such as `20261122T190033.048211Z-8CF1CAB5-….batch`.
   private static func name(of run: RunMetadata) -> String {
     let microseconds = String(1_000_000 + run.startedMicroseconds % 1_000_000).dropFirst()
     return "\(stamp(run.startedAt).dropLast()).\(microseconds)Z-\(run.run).batch"
   }
 
-  /// A timestamp as written in a file name.
+  /// Makes a timestamp fit for a file name.
   private static func stamp(_ timestamp: String) -> String {
     timestamp.filter { $0 != "-" && $0 != ":" }
   }

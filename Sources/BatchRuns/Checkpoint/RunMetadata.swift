@@ -3,47 +3,43 @@ import BatchPlatform
 
 /// The fixed facts about a run in its checkpoint, or in the row of a shared run.
 package struct RunMetadata: Codable, Sendable {
-  /// The newest version of the record of a run that this program supports.
+  /// The newest version of a run's record that this program can read.
   package static let version = 1
 
-  /// The version of the record: of these facts, and of the progress beside them.
+  /// The version of the metadata and of the progress beside it.
   package private(set) var version = Self.version
-  /// The run's UUID.
   package var run: String
-  /// The job's name.
   package var job: String
-  /// When the run first began, as an ISO 8601 timestamp in UTC.
+  /// When the run first began, in ISO 8601 and UTC.
   package var startedAt: String
-  /// The microseconds of that second, which order runs begun in it.
+  /// The microseconds within that second; they order runs that began in the same second.
   package var startedMicroseconds = 0
-  /// What determines the run's rows and what it writes.
+  /// Identifies everything that determines which rows the run changes and what it writes.
   package var fingerprint: String
   /// The entity as it was when the identifiers were selected.
   package var schema: [String]
-  /// Which table that is, of a run on PostgreSQL: the database's identity and the table's number in its catalog.
+  /// For PostgreSQL: the identity of the database and the number of the table in its catalog.
   package var table: String?
-  /// Where done chunks are recorded.
   package var ledger: LedgerPlace
-  /// The absolute path of the database; nil for a server.
+  /// The absolute path; nil for a server.
   package var database: String?
-  /// The path of an export's file until it is complete.
+  /// Where an export writes its file until it is complete.
   package var partialOutput: String?
-  /// The path of an export's complete file.
+  /// Where the complete file of an export goes.
   package var output: String?
-  /// Whether the complete output replaces that of the job's previous run.
+  /// Whether the output replaces that of the job's previous run.
   package var replacesOwnOutput = false
-  /// The caller's ID of the work.
+  /// The ID that the caller gave the work.
   package var runID: String?
   /// For an undo: the run that it undoes.
   package var undone: String?
-  /// The number of rows that run recorded.
+  /// The number of rows that the undone run recorded.
   package var undoableRows: Int?
-  /// Earlier runs of the job with such an ID, so that their work is not repeated.
+  /// Earlier runs with an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 
-  /// Who began it.
   package var invocation: RunInvocation?
-  /// The values of the job's parameters in words; nil for work that has none.
+  /// The parameters as text; nil for work that has none.
   package var parameters: [String: String]?
 
   package init(
@@ -62,13 +58,7 @@ package struct RunMetadata: Codable, Sendable {
     self.ledger = ledger
   }
 
-  /// Reads what a run was begun with.
-  ///
-  /// - Parameters:
-  ///   - json: The text.
-  ///   - place: Where it is recorded.
-  /// - Throws: `BatchError` of code `unsupportedVersion` if another version wrote it, `damagedFile` if it is something
-  ///   else.
+  /// Decodes metadata, or explains why another version's or damaged text cannot be read.
   package init(_ json: some Sequence<UInt8>, at place: String?) throws(BatchError) {
     let json = Data(json)
     do {
@@ -90,7 +80,7 @@ package struct RunMetadata: Codable, Sendable {
   }
 }
 
-/// What every version of the record has.
+/// The fields that every version of the record has.
 private struct VersionedRecord: Decodable {
   let run: String
   let version: Int?
@@ -111,8 +101,8 @@ extension BatchError {
 
 /// Where done chunks are recorded.
 package enum LedgerPlace: String, Codable, Sendable {
-  /// In the store, in the transaction of the chunk.
+  /// In the store, in the same transaction as the chunk.
   case store
-  /// In the checkpoint file, after the transaction.
+  /// In the checkpoint file, after the chunk's transaction.
   case file
 }

@@ -2,36 +2,32 @@ package import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 
-/// How many identifiers were done when, from a checkpoint's records.
+/// The number of done identifiers over time, from a checkpoint's records.
 package struct RunPace: Sendable, Encodable {
-  /// A point in the course of a run.
   package struct Point: Sendable, Encodable {
     /// The working time so far, over all resumptions.
     package let seconds: Double
-    /// The number of done identifiers.
     package let done: Int
 
     /// The beginning of a run, before its first record.
     package static let start = Point(seconds: 0, done: 0)
   }
 
-  /// The maximum number of points, however long the run took.
   package static let pointLimit = 240
 
-  /// The points, earliest first.
+  /// Earliest first.
   package private(set) var points: [Point] = []
   /// One in this many records becomes a point.
   private var stride = 1
   private var skipped = 0
   private var last: Point?
 
-  /// Makes the pace of a run without records.
   package init() {}
 
-  /// Adds a record; a full list drops every second point.
+  /// Adds a record, and drops every second point if there are too many.
   package mutating func add(seconds: Double, done: Int) {
     let point = Point(seconds: seconds, done: done)
-    // Time passes even if nothing is done; time that goes back indicates a restored database.
+    // Time passes even if nothing is done; time that goes backward indicates a restored database.
     guard seconds >= last?.seconds ?? 0 else { return }
     last = point
     skipped += 1
@@ -43,7 +39,7 @@ package struct RunPace: Sendable, Encodable {
     stride *= 2
   }
 
-  /// Makes the last record the last point.
+  /// Adds the last record if it is not yet a point.
   package mutating func finish() {
     if let last, points.last?.seconds != last.seconds { points.append(last) }
   }
@@ -55,9 +51,6 @@ package struct RunPace: Sendable, Encodable {
 }
 
 extension Checkpoint {
-  /// How many identifiers were done when.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile` if a record cannot be read.
   package func pace() throws(BatchError) -> RunPace {
     var pace = RunPace()
     if path.isEmpty { return pace }

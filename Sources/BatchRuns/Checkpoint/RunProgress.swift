@@ -1,77 +1,70 @@
-/// The state of a run.
+/// The state of a run as last recorded.
 public enum RunState: String, Codable, Sendable {
-  /// It is running, or was when it was killed.
+  /// The run is being executed, or was when its process was killed.
   case running
-  /// It is held back.
+  /// The throttle holds the run back.
   case throttled
-  /// It was paused.
+  /// An operator has paused the run.
   case paused
-  /// It was stopped and can be resumed.
+  /// The run was stopped and can be resumed.
   case stopped
   /// Every identifier is done.
   case completed
   /// Every identifier is done, and some failed.
   case completedWithFailures
-  /// An error ended it, and it can be resumed.
+  /// An error ended the run, and it can be resumed.
   case failed
 
-  /// Whether a process was working on it when the state was recorded.
   package var isGoingOn: Bool { self == .running || self == .throttled || self == .paused }
 
-  /// Whether nothing is left to resume.
+  /// Whether the run is over, so that nothing is left to resume.
   public var isFinished: Bool { self == .completed || self == .completedWithFailures }
 }
 
-/// The progress of a run in its checkpoint; the last record counts.
+/// The progress of a run in its checkpoint, where the last record counts.
 package struct RunProgress: Codable, Sendable {
   package var state = RunState.running
-  /// The done positions.
-  ///
-  /// With a ledger in the store, they lag behind it and list only what is durable there.
+  /// With a ledger in the store, these positions lag behind it and list only what is durable there.
   package var done = DoneRanges()
-  /// The working time so far, over all resumptions, with the selection.
+  /// The working time so far, over all resumptions, including the selection.
   package var elapsedSeconds = 0.0
-  /// The part of that for the selection.
+  /// The part of `elapsedSeconds` spent on the selection.
   package var selectionSeconds = 0.0
-  /// The part of that by the process that wrote this; nil before one has worked.
+  /// The part of `elapsedSeconds` spent by the process that wrote this; nil before it has worked.
   package var processSeconds: Double?
   /// How many identifiers were done per second lately; nil before any were.
   package var identifiersPerSecond: Double?
   /// When this was written, in seconds since 1970, so that a live run's times can be extrapolated.
   package var recordedAt: Double?
-  /// How many identifiers were done at the last resumption.
+  /// The number of identifiers done at the last resumption.
   package var resumedAt = 0
   package var peakResidentBytes = 0
   package var peakWALBytes = 0
-  /// The length of the output that is complete, in bytes.
+  /// The length of the complete part of the output, in bytes.
   package var outputBytes: Int?
-  /// How many texts in that are not UTF-8, and were replaced or encoded.
+  /// How many texts in that part are not UTF-8, and were replaced or encoded.
   package var invalidTexts: Int?
-  /// The identity of the finished output: device and inode.
   package var outputIdentity: FileIdentity?
-  /// Why the run is held back.
   package var throttle: String?
-  /// How long it was held back, over all resumptions.
+  /// How long the throttle has held the run, over all resumptions.
   package var throttledSeconds: Double?
-  /// What the run has been waiting for, for longer than usual.
+  /// What the run has been waiting for, if it waits longer than usual.
   package var waiting: String?
-  /// What stopped the run.
   package var error: String?
   /// Why the run was stopped, if not by request.
   package var stopReason: String?
   /// Whether the caller knows that the run is finished; nil before its end.
   package var isAcknowledged: Bool?
-  /// Whether failed identifiers were last retried.
+  /// Whether the run last retried failed identifiers.
   package var isRetry: Bool?
   /// The passed-over identifiers of chunks that no earlier record lists as done.
   package var passedOver: PassedOverRecord?
-  /// When all was done, as an ISO 8601 timestamp in UTC.
+  /// In ISO 8601 and UTC.
   package var endedAt: String?
 
-  /// Makes the progress of a new run.
   package init() {}
 
-  /// Marks the run as running again and clears what was recorded about its end or hold.
+  /// Marks the run as running, and clears the reasons why it was stopped or held.
   package mutating func goOn() {
     state = .running
     error = nil
@@ -82,6 +75,6 @@ package struct RunProgress: Codable, Sendable {
     endedAt = nil
   }
 
-  /// Whether only the steps after the end remain: the report, the hooks, the answer.
+  /// Whether only the steps after the end remain: the report, the hooks, and the answer.
   package var awaitsAcknowledgement: Bool { state.isFinished && isAcknowledged == false }
 }

@@ -1,25 +1,18 @@
 package import BatchIdentifiers
 
-/// The life of a run, in this process: looks what there is, decides, begins or joins a run or
-/// concludes one, does its chunks, and reports the end.
+/// Executes a run in this process: finds recorded runs, decides, begins, joins or concludes a run,
+/// executes its chunks, and reports the end.
 ///
-/// It knows neither where the run is recorded nor what is done with the rows.
+/// It depends neither on where runs are recorded nor on what they do with rows.
 package struct RunDriver<Record: RunRecord> {
   private let record: Record
   private let terms: RunTerms
   private let stop: StopSwitch
   private let onEvent: @Sendable (RunEvent) -> Void
 
-  /// Called with the summary, just before a finished run counts as acknowledged.
+  /// Called with the summary just before a finished run counts as acknowledged.
   package typealias Answer = (RunSummary) throws(BatchError) -> Void
 
-  /// Makes a driver.
-  ///
-  /// - Parameters:
-  ///   - record: Where the runs are recorded.
-  ///   - terms: How they are carried out.
-  ///   - stop: Stops it.
-  ///   - onEvent: Called with each event.
   package init(
     _ record: Record,
     _ terms: RunTerms,
@@ -32,10 +25,9 @@ package struct RunDriver<Record: RunRecord> {
     self.onEvent = onEvent
   }
 
-  /// Does what is asked for.
+  /// Executes a request, and returns the end of the run.
   ///
-  /// - Returns: How it ended.
-  /// - Throws: What keeps it from anything; the records are then unchanged.
+  /// - Throws: `BatchError` if nothing was run; the records are then unchanged.
   package func run(
     _ request: RunRequest,
     answer: Answer
@@ -62,7 +54,7 @@ package struct RunDriver<Record: RunRecord> {
     return summary
   }
 
-  /// Enters a run, and tries again while others lock what it needs, as often as a chunk is retried.
+  /// Enters a run, and retries while others hold locks, as often as a chunk is retried.
   private func enter(
     _ request: RunRequest,
     _ answer: Answer
@@ -83,7 +75,7 @@ package struct RunDriver<Record: RunRecord> {
     }
   }
 
-  /// - Returns: Nil if there is something else by now.
+  /// Returns nil if the state has changed, so that another decision is needed.
   private func enterOnce(
     _ request: RunRequest,
     _ answer: Answer
@@ -104,9 +96,8 @@ package struct RunDriver<Record: RunRecord> {
     return entry
   }
 
-  /// Does the steps after the chunks.
-  ///
-  /// The next process repeats all of them, if this one is killed meanwhile.
+  /// Performs the steps after the chunks; if this process is killed, the next one repeats all of
+  /// them.
   private func conclude(
     _ end: Record.Part.End,
     _ answer: Answer,

@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// Does the chunks of a process's part of a run, however that ends, and reports them.
+/// Executes the chunks of this process's part of a run, and reports progress, however it ends.
 struct RunExecution<Part: RunPart> {
   let part: Part
   let terms: RunTerms
@@ -35,7 +35,7 @@ struct RunExecution<Part: RunPart> {
       bytes: part.chunkBytes
     )
     let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
-    // There is one lane, so it determines how long a run takes: it has priority.
+    // There is one lane, so it determines how long a run takes and gets priority.
     let most = min(terms.workerCount + part.spareWorkers, processor.workerLimit ?? .max)
     let workers = (1...max(1, spans == nil ? min(most, chunks) : most)).map {
       processor.makeWorker("batch.worker.\($0)")
@@ -62,7 +62,7 @@ struct RunExecution<Part: RunPart> {
     )
     let ending = await loop.run { event throws(BatchError) in try await observe(event) }
     defer { tellMessages() }
-    // A handler that never returned keeps its context forever: nobody waits for that.
+    // A handler that never returned keeps its context forever, so closing would wait forever.
     if !processor.hasLostWorkers {
       for worker in workers { await worker.close() }
     }
@@ -95,7 +95,7 @@ struct RunExecution<Part: RunPart> {
     case .message(let message): onEvent(.message(message))
     case .looked:
       if try part.pass() { tellProgress(every: .zero) }
-      // Progress shows that the run is alive, however long a chunk or a hold takes.
+      // Reporting progress shows that the run is alive, however long a chunk or a hold takes.
       tellProgress(every: max(terms.progressInterval, .seconds(1)))
     }
   }
@@ -104,7 +104,7 @@ struct RunExecution<Part: RunPart> {
     if part.shouldTell(every: interval) { onEvent(.progress(part.summary())) }
   }
 
-  /// Reports what programs have written to standard error: those of a transform, and those to notify.
+  /// Reports the standard error of the transform's programs and of the hooks.
   private func tellMessages() {
     for message in part.takeMessages() + part.notifier.takeMessages() { onEvent(.message(message)) }
   }

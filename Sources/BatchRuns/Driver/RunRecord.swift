@@ -1,54 +1,54 @@
 package import BatchIdentifiers
 
-/// What a record has for the process that asks for a run.
+/// The result of entering a run.
 package enum RunEntry<Part: RunPart> {
-  /// Its part of an open run.
+  /// This process's part of an open run.
   case part(Part)
-  /// Nothing yet: another process was faster, or something was restored, so that it must look again.
+  /// Another process was faster, or something was restored, so the records must be read again.
   case again
-  /// The end of a run, of which nobody may know.
+  /// The end of a run, which may not have been reported yet.
   case end(Part.End)
-  /// A result, which needs no acknowledgement.
+  /// A result that needs no acknowledgement.
   case result(RunSummary)
 }
 
-/// Where the runs of some work are recorded: files, or tables that processes share.
+/// Where runs are recorded: files, or tables that processes share.
 package protocol RunRecord {
-  /// A run as it is recorded.
   associatedtype Run
   associatedtype Part: RunPart
 
-  /// What there is; writes nothing.
+  /// Finds the recorded runs, without writing anything.
   func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<Run>
 
-  /// Selects identifiers and begins a run, which replaces others; all of them are unchanged if it throws.
+  /// Selects identifiers and begins a run that replaces others; if it throws, all of them are
+  /// unchanged.
   func begin(
     _ request: RunRequest,
     replacing runs: [FoundRun<Run>]
   ) async throws(BatchError) -> RunEntry<Part>
 
-  /// Resumes a run, takes part in it, restores its lost file, or reopens it for what has failed.
+  /// Resumes a run, takes part in it, restores its lost file, or reopens it to retry its failures.
   func join(
     _ run: FoundRun<Run>,
     retryingFailures: Bool
   ) async throws(BatchError) -> RunEntry<Part>
 
-  /// The end of a finished run, whose rows nobody touches again.
+  /// The end of a finished run, whose rows are not touched again.
   func end(of run: FoundRun<Run>) async throws(BatchError) -> Part.End
 
   /// The result of work that was done before.
   func result(of run: FoundRun<Run>) async throws(BatchError) -> RunSummary
 
-  /// An error of entering a run, as its user understands it.
+  /// Rewords an error from entering a run for the user.
   func explained(_ error: BatchError) -> BatchError
 
-  /// Whether another try to enter may succeed after an error.
+  /// Whether entering may succeed if retried after this error.
   func isTransient(_ error: BatchError) -> Bool
 
-  /// Waits before another try to enter.
+  /// Waits before entering is retried.
   func wait(_ time: Duration) async throws(BatchError)
 
-  /// Removes what only a process at work leaves, before the last write.
+  /// Removes everything that exists only while a process works, before the last write.
   func close() async
 }
 

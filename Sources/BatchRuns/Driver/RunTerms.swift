@@ -1,20 +1,17 @@
 package import BatchIdentifiers
 
-/// How a run is to be carried out, whatever it does and wherever it is recorded.
+/// The settings of a run that depend neither on its work nor on where it is recorded.
 package struct RunTerms: Sendable {
   /// The name of the work.
   package let name: String
-  /// The policy, with what differs from one run to the next.
+  /// Includes the settings that differ from one run to the next.
   package let policy: RunPolicy
-  /// The number of workers that are asked for.
+  /// The requested number of workers.
   package let workerCount: Int
-  /// The files of the run.
   package let files: RunFiles
-  /// How often to report progress.
   package let progressInterval: Duration
-  /// Words an error for whoever wrote the work.
+  /// Rewords an error for the author of the job or program.
   package let phrase: @Sendable (BatchError) -> BatchError
-  /// The machine that it is on.
   package let host: RunEnvironment
 
   package init(
@@ -36,22 +33,19 @@ package struct RunTerms: Sendable {
   }
 }
 
-/// Whom a run tells about itself; none of their problems stops it.
+/// Receives notifications of a run; its problems never stop the run.
 package protocol RunNotifier: Sendable {
-  /// Tells that this process begins with the chunks.
-  ///
-  /// - Parameters:
-  ///   - summary: The state of the run.
-  ///   - isAfterKill: Whether the previous process was killed before it recorded its end.
+  /// This process begins with the chunks; `isAfterKill` says that the previous process was killed
+  /// before it recorded its end.
   func begin(_ summary: RunSummary, afterKill isAfterKill: Bool) async
 
-  /// Tells that the run is held, without waiting for anybody.
+  /// The run is held; must not wait.
   func hold(_ summary: RunSummary)
 
-  /// Tells how the run, or this process's part of it, has ended.
+  /// The run, or this process's part of it, has ended.
   func end(_ summary: RunSummary) async
 
-  /// Waits until everybody was told.
+  /// Waits until all notifications are delivered.
   func settle() async
 
   /// The messages since the last call.

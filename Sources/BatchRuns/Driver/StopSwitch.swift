@@ -1,12 +1,12 @@
 package import BatchIdentifiers
 
-/// The request to stop a run, made from any thread before, during or after it, for whatever works for the run.
+/// The request to stop a run, made from any thread before, during or after it.
 package final class StopSwitch: Sendable {
   private struct State {
     var isMade = false
-    /// What the tasks of the run look at.
+    /// Visible to the tasks of the run.
     let stop = RunStop()
-    /// Ends work before the chunks, such as the fetch of the identifiers.
+    /// Interrupts work before the chunks, such as the fetch of identifiers.
     var interrupt: (@Sendable () -> Void)?
     var listener: AsyncStream<Void>.Continuation?
 
@@ -32,9 +32,10 @@ package final class StopSwitch: Sendable {
   /// Allows another run to begin.
   package func reset() { state.withLock { $0 = State() } }
 
-  /// Stops what comes before and after the chunks if an operator cancels the run, until the task is cancelled.
+  /// Stops the work before and after the chunks if an operator cancels the run.
   ///
-  /// The chunks have their own look, which knows the reason.
+  /// The chunks check the request themselves, to report the reason. The task ends by being
+  /// cancelled.
   package func obeyCancellation(in files: RunFiles) -> Task<Void, Never> {
     Task {
       var requests = ControlFile(of: files)
@@ -45,7 +46,7 @@ package final class StopSwitch: Sendable {
     }
   }
 
-  /// Does `body` in tasks that know when the run was told to stop.
+  /// Runs `body` in tasks that can see whether the run was stopped.
   package func known<Result>(
     in body: () async throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
@@ -56,14 +57,15 @@ package final class StopSwitch: Sendable {
     }.get()
   }
 
-  /// Does a step before the chunks, which a request to stop interrupts.
+  /// Performs a step before the chunks, which a stop interrupts with an error of code
+  /// `interrupted`.
   ///
   /// - Parameters:
-  ///   - place: Where it is done, for the error.
-  ///   - interrupt: Interrupts it, from any thread.
-  ///   - body: The step.
+  ///   - place: Where the step is performed, for the error.
+  ///   - interrupt: Interrupts the step, from any thread.
+  ///   - body: The step itself.
   /// - Returns: The result of `body`.
-  /// - Throws: What `body` throws; of code `interrupted` if the run was asked to stop.
+  /// - Throws: The error of `body`, or the code `interrupted` if the run was stopped.
   package func interruptible<Result>(
     at place: String,
     by interrupt: @escaping @Sendable () -> Void,
@@ -82,13 +84,13 @@ package final class StopSwitch: Sendable {
     }
   }
 
-  /// Waits, until a request to stop ends the wait with an error of code `interrupted`.
+  /// Waits until the time is over, or throws `interrupted` if the run is stopped.
   package func wait(for time: Duration, at place: String) async throws(BatchError) {
     let sleep = Task { try? await Task.sleep(for: time) }
     _ = try await interruptible(at: place, by: { sleep.cancel() }) { await sleep.value }
   }
 
-  /// Has a request to stop call a closure instead of an earlier one, at once if there was one; nil for nothing.
+  /// Sets the closure that a stop calls, or nil; calls it at once if the run was stopped before.
   package func onStop(_ interrupt: (@Sendable () -> Void)?) {
     state.withLock { state in
       state.interrupt = interrupt
@@ -96,9 +98,9 @@ package final class StopSwitch: Sendable {
     }
   }
 
-  /// Requests to stop, including one made before anybody listened.
+  /// The requests to stop, including one made before this call.
   ///
-  /// A stream ends with its reader, so each loop has its own.
+  /// A stream ends with its reader, so each loop needs its own.
   package func listen() -> AsyncStream<Void> {
     let (requests, listener) = AsyncStream.makeStream(
       of: Void.self,
@@ -113,7 +115,7 @@ package final class StopSwitch: Sendable {
 }
 
 extension BatchError {
-  /// The error of a step before the chunks in a run that was told to stop.
+  /// Rewords `interrupted` for a stop before the first chunk.
   package func afterStop(at place: String) -> BatchError {
     guard code == .interrupted else { return self }
     return BatchError(

@@ -2,29 +2,29 @@ public import BatchIdentifiers
 package import SystemPackage
 
 extension BatchError.Code {
-  /// A file that the job did not make has the output's name.
+  /// The output's name belongs to a file that the job did not create.
   public static let outputExists = Self(rawValue: "outputExists")
 }
 
-/// An export's file: under the run's own name until it is complete, then under the name in the job.
+/// The file of an export: it has a name of its own until it is complete, then the job's.
 ///
-/// When resumed, it is truncated to the last length that the checkpoint recorded, which removes
-/// what a killed run wrote after that; so the output of a killed and resumed export is byte for
-/// byte that of an uninterrupted one.
+/// When a run is resumed, the file is truncated to the last length in the checkpoint, which removes
+/// everything that a killed run wrote after that. So an export that was killed and resumed writes
+/// the same bytes as an uninterrupted one.
 package final class ExportFile {
   private let partial: FilePath
   private let path: FilePath
   private let file: FileDescriptor
   package private(set) var count: Int
 
-  /// The name of a run's incomplete file.
+  /// The name of the file until it is complete.
   package static func partialPath(of path: FilePath, run: String) -> FilePath {
     var partial = path.removingLastComponent()
     partial.append("\(path.lastComponent?.string ?? "output").\(run.prefix(8)).partial")
     return partial
   }
 
-  /// Refuses an output if a file that the job's last run did not make has its name.
+  /// Refuses an output whose name belongs to a file that the job's last run did not create.
   package static func checkName(
     _ path: FilePath,
     overwrite: Bool,
@@ -41,10 +41,8 @@ package final class ExportFile {
     )
   }
 
-  /// The file that an output's path names, after following a symbolic link.
-  ///
-  /// - Throws: `BatchError` if it names something that a file cannot replace: a folder, a device, a
-  ///   pipe, a socket, or a link to nothing.
+  /// Resolves a symbolic link of an output; throws if a file cannot replace what is there: a
+  /// folder, a device, a pipe, a socket, or a link to nothing.
   package static func resolve(_ path: FilePath) throws(BatchError) -> FilePath {
     switch FileSystem.kind(of: path) {
     case .nothing, .file: return path
@@ -72,7 +70,7 @@ package final class ExportFile {
     }
   }
 
-  /// Creates the file of a new run, or again if that of a resumed run is lost.
+  /// Creates the file of a new run, or recreates the lost file of a resumed one.
   package init(
     creating path: FilePath,
     partial: FilePath,
@@ -98,12 +96,12 @@ package final class ExportFile {
     } catch {
       throw FileSystem.failed("cannot empty the output", partial, error)
     }
-    // Before anything says that it exists.
+    // Must precede any record that says that the file exists.
     try FileSystem.synchronizeFolder(of: partial)
     try append(header)
   }
 
-  /// Why the file of a resumed run is not as it was written, or nil if it is.
+  /// Why the file of a resumed run differs from what was written, or nil if it does not.
   package static func loss(
     of path: FilePath,
     partial: FilePath,
@@ -123,9 +121,9 @@ package final class ExportFile {
     return "\(partial.string) is gone"
   }
 
-  /// Opens the file of a resumed run and truncates it to its known complete part.
+  /// Opens the file of a resumed run, and truncates it to the part known to be complete.
   ///
-  /// The file with the recorded `identity` may already have its final name.
+  /// If the file has the recorded `identity`, it may already have its final name.
   package init(
     resuming path: FilePath,
     partial: FilePath,
@@ -169,26 +167,23 @@ package final class ExportFile {
     file.closeLocked()
   }
 
-  /// Appends the lines of a chunk.
   package func append(_ lines: [UInt8]) throws(BatchError) {
     try FileSystem.write(lines, to: file, at: partial)
     count += lines.count
   }
 
-  /// Syncs everything appended to the disk.
   package func synchronize() throws(BatchError) {
     try FileSystem.synchronize(file, at: partial)
   }
 
-  /// The identity of this file, whatever its name.
   package func identity() throws(BatchError) -> FileIdentity {
     try FileSystem.status(of: file).identity
   }
 
-  /// Gives the complete file its name, optionally replacing another.
+  /// Gives the complete file its final name; may replace another file.
   package func publish(replacing: Bool) throws(BatchError) {
     if try FileSystem.status(of: path)?.identity == identity() {
-      // A killed run gave the file its name but may not have removed the other one.
+      // A killed run gave the file its final name but may not have removed the other name.
       if partial != path { try? FileSystem.remove(partial) }
     } else if replacing, FileSystem.kind(of: path) != .other {
       try FileSystem.replace(path, with: partial)

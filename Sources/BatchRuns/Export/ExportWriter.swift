@@ -1,14 +1,14 @@
 package import BatchIdentifiers
 import BatchPlatform
 
-/// The only writer of an export's file, on its own thread.
+/// The only writer of an export's file; it has its own thread.
 package actor ExportWriter {
   private let executor = ThreadExecutor(label: "batch.output")
   private let file: ExportFile
   private let overwrites: Bool
-  /// The positions whose lines are in the file.
+  /// The positions whose lines are in the file, or that failed.
   private var done: DoneRanges
-  /// Those of them that failed, and have no line.
+  /// The failures among `done`, which have no lines.
   private var failed: [FailedIdentifier]
   /// How many texts in the lines are not UTF-8.
   private var invalidTexts: Int
@@ -20,8 +20,10 @@ package actor ExportWriter {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Continues a file with the lines of the positions `done` except those that `failed`, in which
-  /// are `invalidTexts`; when complete, it may replace another file if it `overwrites`.
+  /// Continues a file with the lines of the positions `done`, except those that `failed`.
+  ///
+  /// `invalidTexts` counts the texts in these lines that are not UTF-8. If `overwrites` is true,
+  /// the complete file may replace another.
   package init(
     _ file: sending ExportFile,
     done: DoneRanges,
@@ -36,10 +38,7 @@ package actor ExportWriter {
     self.overwrites = overwrites
   }
 
-  /// Appends the lines of a chunk.
-  ///
-  /// - Returns: The result of the chunk.
-  /// - Throws: The error of the identifier that exceeds the allowed failures of the run.
+  /// Appends the lines of a chunk; throws the error of a failure that exceeds the run's limit.
   package func append(
     _ lines: ExportedLines,
     at positions: Range<Int>,
@@ -64,9 +63,9 @@ package actor ExportWriter {
     return Commit(outcomes: result.outcomes, duration: lines.duration)
   }
 
-  /// The content of a file.
+  /// What a file contains.
   package struct Written: Sendable {
-    /// The positions that have lines in it or failed.
+    /// The positions that have lines or failed.
     package let done: DoneRanges
     package let failed: [FailedIdentifier]
     /// The passed-over positions since the last call.
@@ -76,7 +75,7 @@ package actor ExportWriter {
     package let identity: FileIdentity
   }
 
-  /// Syncs the file to the disk.
+  /// Syncs the file to the disk, and returns what it contains.
   package func synchronize() throws(BatchError) -> Written {
     try executor.requireThread()
     try file.synchronize()
@@ -99,7 +98,7 @@ extension ExportWriter: RunLedger {
     seen done: DoneRanges,
     knowing failedCount: Int?
   ) throws(BatchError) -> [FailedIdentifier]? {
-    // The writer may be a chunk ahead of what was told; what is recorded must be of one moment.
+    // The writer may be a chunk ahead of the reports, but a record must describe one moment.
     let written = try synchronize()
     progress.done = written.done
     if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }
@@ -109,7 +108,7 @@ extension ExportWriter: RunLedger {
     return written.failed.count == failedCount ? nil : written.failed
   }
 
-  /// Gives the complete file its name.
+  /// Gives the complete file its final name.
   package func finish(_ progress: inout RunProgress) throws(BatchError) {
     try executor.requireThread()
     try file.publish(replacing: overwrites)

@@ -1,4 +1,4 @@
-/// The lines of an export's chunk and the outcomes of its identifiers.
+/// The lines of a chunk for an export, and the outcomes of its identifiers.
 package struct ExportedLines: Sendable {
   package var bytes: [UInt8] = []
   /// The outcomes of the identifiers that were reached.

@@ -2,19 +2,15 @@ package import BatchIdentifiers
 import BatchPlatform
 package import SystemPackage
 
-/// What a run that is recorded in a file makes durable. Each step is on disk before the next is written, so that a power
-/// failure leaves a run that can be resumed, or none.
+/// The order in which a run with a checkpoint file makes things durable.
+///
+/// Each step is on disk before the next one is written. So a power failure leaves either a run that
+/// can be resumed, or none.
 extension RunSession {
   /// Step 1: the store's identity and the run's row, with the list if the store keeps it.
   ///
-  /// A checkpoint must not survive a power failure that these do not.
-  ///
-  /// - Parameters:
-  ///   - backoff: How often to try the sync.
-  ///   - host: What it waits on.
-  ///   - enter: Enters the run in the store.
-  ///   - sync: Makes durable what was committed.
-  /// - Throws: Their errors.
+  /// A checkpoint must not survive a power failure that destroys these. `backoff` limits the tries
+  /// to sync.
   package static func enterStore(
     _ backoff: Backoff,
     on host: RunEnvironment = RunEnvironment(),
@@ -25,7 +21,7 @@ extension RunSession {
     try await backoff.repeating(on: host, sync)
   }
 
-  /// Step 2: the checkpoint, under a temporary name, then its name in the folder.
+  /// Step 2: the checkpoint under a temporary name, then its final name in the folder.
   package static func createCheckpoint(
     at path: FilePath,
     _ list: PackedIdentifiers,
@@ -35,8 +31,9 @@ extension RunSession {
     try Checkpoint(creating: path, list: list, metadata: metadata, permissions: permissions)
   }
 
-  /// Step 3: an export's unfinished file and its name, before the first record of its length; or opens that of a resumed
-  /// run.
+  /// Step 3: an export's incomplete file and its name, before the first record of its length.
+  ///
+  /// For a resumed run, the file is opened.
   package func openOutput(
     header: [UInt8],
     overwriting overwrites: Bool,
@@ -51,7 +48,7 @@ extension RunSession {
     )
   }
 
-  /// Step 4: what is done, in the log of the store or in the output, before the record in the checkpoint that says so.
+  /// Step 4: the store's log or the output, before the checkpoint records what they contain.
   package func record(
     _ state: RunState,
     failure: BatchError? = nil,
@@ -71,13 +68,14 @@ extension RunSession {
     try write(state)
   }
 
-  /// Step 5: everything that was done and the result with its name, before the record that the run is finished.
+  /// Step 5: all chunks, and the result under its final name, before the record that the run is
+  /// finished.
   ///
   /// The acknowledgement is a later record, which may be lost.
   func complete() async throws(BatchError) {
-    // The length of a complete output is recorded before it gets its name, so if the process is
-    // killed in between, the next one only has to rename it. All failures are compared, since a
-    // restored database may have the same number of different ones.
+    // The length of a complete output is recorded before it gets its final name. So if the process
+    // is killed in between, the next one only has to rename the file. All failures are compared,
+    // since a restored database may have the same number of different ones.
     try await record(.running, comparesFailures: true)
     try await copyPassedOver()
     try await ledger.finish(&progress)
@@ -87,7 +85,7 @@ extension RunSession {
   }
 
   /// Copies the passed-over identifiers from the store, so that the file of a finished run has all
-  /// of them; the next record has the last ones.
+  /// of them; the next record contains the last ones.
   private func copyPassedOver() async throws(BatchError) {
     guard checkpoint.metadata.ledger == .store, done.outcomes.passedOver > 0 else { return }
     var record = PassedOverRecord(replaces: true)
@@ -132,9 +130,9 @@ extension RunSession {
     )
   }
 
-  /// The output's positions that failed before.
+  /// The positions in the output that failed.
   ///
-  /// The file may have more: their chunks were not recorded as done, and are read again.
+  /// The file may list more: chunks that were not recorded as done are read again.
   private func failedOutput() throws(BatchError) -> [FailedIdentifier] {
     guard done.outcomes.failed > 0 else { return [] }
     return try checkpoint.failedIdentifiers().filter { done.contains($0.position) }

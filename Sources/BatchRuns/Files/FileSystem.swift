@@ -4,17 +4,16 @@ package import SystemPackage
 
 /// File system calls that swift-system lacks.
 package enum FileSystem {
-  /// The status of a file, or nil if it does not exist.
+  /// Returns nil if there is no such file.
   package static func status(of path: FilePath) -> Stat? {
     try? path.stat()
   }
 
-  /// The kind of file behind a name.
   package enum Kind {
     case nothing, file, folder, link, other
   }
 
-  /// The kind of file behind a name, without following symbolic links.
+  /// Does not follow symbolic links.
   package static func kind(of path: FilePath) -> Kind {
     switch try? path.stat(followTargetSymlink: false).type {
     case nil: .nothing
@@ -43,10 +42,11 @@ package enum FileSystem {
     return folder.appending(name)
   }
 
-  /// Why a file cannot be created under a name, or nil if it can.
+  /// Returns why a file cannot be created under a name, or nil if it can.
   ///
-  /// A nameless file is created, since a named one would stay if the process were killed at this
-  /// moment. Where the file system has no nameless files, a named one is created and removed.
+  /// The test creates a file without a name, since a named one would stay if the process were
+  /// killed at this moment. On file systems that have no such files, it creates a named one and
+  /// removes it.
   package static func problemOfMaking(_ path: FilePath) -> Errno? {
     #if os(Linux)
     do throws(Errno) {
@@ -79,7 +79,6 @@ package enum FileSystem {
   private static let temporaryFile = 0o20_000_000 | O_DIRECTORY
   #endif
 
-  /// The status of an open file.
   package static func status(of file: FileDescriptor) throws(BatchError) -> Stat {
     do {
       return try file.stat()
@@ -88,7 +87,7 @@ package enum FileSystem {
     }
   }
 
-  /// The free space available to the user on a file's file system, in bytes.
+  /// The free space in bytes that the user may use.
   package static func freeBytes(at path: FilePath) -> Int64? {
     var status = statvfs()
     guard unsafe path.withPlatformString({ unsafe statvfs($0, &status) }) == 0 else { return nil }
@@ -96,9 +95,7 @@ package enum FileSystem {
     return product.overflow ? nil : product.partialValue
   }
 
-  /// Renames a file unless the new name is taken.
-  ///
-  /// - Returns: Whether the new name was free.
+  /// Renames a file unless the new name is taken; returns whether it was free.
   package static func renameWithoutReplacing(
     _ path: FilePath,
     to other: FilePath
@@ -122,7 +119,7 @@ package enum FileSystem {
     }
   }
 
-  /// Gives a file another name, or a copy on file systems without hard links.
+  /// Gives a file a second name, or copies it on file systems without hard links.
   ///
   /// The name may belong to a file that was linked there before.
   package static func link(_ path: FilePath, to other: FilePath) throws(BatchError) {
@@ -159,7 +156,6 @@ package enum FileSystem {
     #endif
   }
 
-  /// Creates a folder unless it exists.
   package static func makeFolder(
     _ path: FilePath,
     permissions: FilePermissions
@@ -170,12 +166,10 @@ package enum FileSystem {
     }
   }
 
-  /// Removes a folder if it is empty.
   package static func removeEmptyFolder(_ path: FilePath) {
     _ = unsafe path.withPlatformString { unsafe rmdir($0) }
   }
 
-  /// Renames a file, replacing any file with the new name.
   package static func replace(_ other: FilePath, with path: FilePath) throws(BatchError) {
     let status = unsafe path.withPlatformString { path in
       unsafe other.withPlatformString { unsafe rename(path, $0) }
@@ -192,7 +186,6 @@ package enum FileSystem {
     }
   }
 
-  /// Writes all bytes at the file's current position.
   package static func write(
     _ bytes: [UInt8],
     to file: FileDescriptor,
@@ -205,12 +198,11 @@ package enum FileSystem {
     }
   }
 
-  /// Syncs a file to the disk.
   package static func synchronize(_ file: FileDescriptor, at path: FilePath) throws(BatchError) {
     guard fsync(file.rawValue) == 0 else { throw failed("cannot write to the disk", path) }
   }
 
-  /// Syncs the names in a file's folder to the disk.
+  /// Makes renamed and removed files in the folder durable.
   package static func synchronizeFolder(of path: FilePath) throws(BatchError) {
     let folder = folder(of: path)
     do {

@@ -8,7 +8,7 @@ package func kernelText(at path: String, upTo limit: Int = 4096) -> String? {
     return nil
   }
   defer { try? file.close() }
-  // Such files report no size, and give a page at a time.
+  // Such files report a size of 0, and return at most a page per read.
   var bytes: [UInt8] = []
   while bytes.count < limit, let more = try? file.read(atMost: 4096), !more.isEmpty {
     bytes += more

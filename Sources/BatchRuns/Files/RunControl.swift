@@ -3,14 +3,14 @@ import BatchPlatform
 import SystemPackage
 
 extension BatchError.Code {
-  /// There is no live run to steer.
+  /// No process is running the job.
   public static let notRunning = Self(rawValue: "notRunning")
 }
 
 /// An operator's requests to a live run.
 ///
-/// They are in a file beside the checkpoint, which the run checks between chunks and removes at its
-/// end. Each request rewrites the file with everything requested so far.
+/// The requests are in a file beside the checkpoint. The run checks it between chunks and removes
+/// it at its end. Each change rewrites the file with all requests so far.
 public struct RunControl: Hashable, Sendable, Codable {
   /// Whether the run is paused.
   public package(set) var isPaused = false
@@ -110,12 +110,9 @@ public struct RunControl: Hashable, Sendable, Codable {
     return control
   }
 
-  /// The maximum length of a request in bytes.
   private static let maximumByteCount = 1 << 16
 
-  /// The content of a request file that a run obeys; nil if there is none.
-  ///
-  /// - Throws: `BatchError` if the file belongs to another user or is not a regular file.
+  /// The content of the request file, which must be a regular file of a trusted user.
   fileprivate static func bytes(ofRequest files: RunFiles) throws(BatchError) -> [UInt8]? {
     let path = files.control
     let file: FileDescriptor
@@ -143,7 +140,7 @@ public struct RunControl: Hashable, Sendable, Codable {
 }
 
 extension RunControl {
-  /// The requests in a file; nil if its content is something else.
+  /// Returns nil if the bytes are not requests.
   fileprivate init?(_ bytes: [UInt8]) {
     guard let control = try? JSONDecoder().decode(RunControl.self, from: Data(bytes)) else {
       return nil
@@ -152,21 +149,20 @@ extension RunControl {
   }
 }
 
-/// Where a live run receives an operator's requests.
+/// The source of an operator's requests to a live run.
 package protocol RunRequests: Sendable {
   /// The requests, if they have changed since the last call.
   mutating func look() -> RunControl?
 
-  /// Why a request is ignored; returned once.
+  /// Why requests are ignored; returned only once.
   mutating func takeComplaint() -> String?
 }
 
-/// A run's control file, as the run sees it.
 package struct ControlFile: RunRequests {
   private let files: RunFiles
-  /// Its content at the last check.
+  /// The content at the last check.
   private var seen: [UInt8]?
-  /// Why a file is ignored, until the caller takes it.
+  /// Why the file is ignored, until the caller takes the message.
   private var complaint: String?
   private var hasComplained = false
 
@@ -175,8 +171,8 @@ package struct ControlFile: RunRequests {
   }
 
   package mutating func look() -> RunControl? {
-    // Usually there is none. A file's identity would not do: of three requests in a row, the third
-    // may get the inode of the first.
+    // Usually there is no file. Comparing file identities would not be enough: the third of three
+    // requests in a row may get the inode of the first.
     do throws(BatchError) {
       guard let bytes = try RunControl.bytes(ofRequest: files), bytes != seen else { return nil }
       seen = bytes
@@ -193,7 +189,6 @@ package struct ControlFile: RunRequests {
     return complaint
   }
 
-  /// Removes the requests to this run or an earlier one.
   package static func remove(of files: RunFiles) {
     try? FileSystem.remove(files.control)
   }

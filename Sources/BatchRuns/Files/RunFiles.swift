@@ -5,14 +5,12 @@ package import SystemPackage
 /// The files of a run, their permissions, and the users it trusts.
 package struct RunFiles: Hashable, Sendable {
   package let job: String
-  /// The checkpoint; the lock and the operator's requests are beside it.
+  /// The lock and the operator's requests are beside it.
   package let checkpoint: FilePath
-  /// The database file.
   package let store: FilePath
-  /// The file with an operator's requests, for which a run looks several times a second.
+  /// Computed once, since a run looks for this file several times a second.
   package let control: FilePath
 
-  /// Makes the files of a job.
   package init(ofJob job: String, checkpoint: FilePath, store: FilePath) {
     self.job = job
     self.checkpoint = checkpoint
@@ -20,22 +18,22 @@ package struct RunFiles: Hashable, Sendable {
     control = FilePath("\(checkpoint).control")
   }
 
-  /// The permissions of files that runs create: those of the store.
+  /// Files that a run creates have the permissions of the store.
   package var permissions: FilePermissions { FilePermissions(like: store) }
 
-  /// The folder with the records of earlier runs.
   package var history: FilePath { FilePath("\(checkpoint).history") }
 
-  /// Whether a user could do the work anyway: the process's own, root, or the owner of the store.
+  /// Whether a user could change the rows anyway: the process's own user, root, or the store's
+  /// owner.
   package func trusts(owner: UInt32) -> Bool {
     owner == geteuid() || owner == 0 || owner == FileSystem.status(of: store)?.userID.rawValue
   }
 }
 
 extension FilePermissions {
-  /// Permissions of a file that reveals the content of another.
+  /// The permissions for a file that reveals the content of another.
   ///
-  /// Only those who can read the other file may read it. Its owner can always read and write it.
+  /// Only users who can read that file may read this one. The owner can always read and write it.
   package init(like path: FilePath) {
     let readAndWrite: FilePermissions = [.ownerReadWrite, .groupReadWrite, .otherReadWrite]
     self = (FileSystem.status(of: path)?.permissions ?? []).intersection(readAndWrite)

@@ -2,20 +2,20 @@ import BatchPlatform
 
 /// Who started a run, and from where.
 public struct RunInvocation: Hashable, Sendable, Codable {
-  /// The user's name, or number if there is none.
+  /// The name of the user, or the number of a user without a name.
   public var user: String
   /// The name of the machine.
   public var host: String
-  /// The process.
+  /// The number of the process.
   public var pid: Int
   /// The version of the program.
   public var version: String
-  /// The command line, without secret parameter values; nil for a run that a program began.
+  /// The command line, with secret parameter values hidden; nil for a run started by a program.
   public var command: [String]?
   /// The job file; nil for a job made in code.
   public var jobFile: String?
 
-  /// This process.
+  /// Describes the current process.
   package init(version: String, command: [String]? = nil, jobFile: String? = nil) {
     let entry = unsafe getpwuid(geteuid())
     user =

@@ -4,20 +4,17 @@ package import SystemPackage
 
 /// The right to run a job, held by one process at a time.
 ///
-/// It is a POSIX lock on a file beside the checkpoint. The kernel drops it when its process dies,
-/// however that happens, so there is never a stale lock to remove by hand. Every run that keeps a
-/// record takes it first. It identifies a run only by the path of its checkpoint; the store knows
-/// whether another process has reached the same run by another path.
+/// It is a POSIX lock on a file beside the checkpoint. The kernel releases it when the process
+/// dies, in whatever way, so there is never a stale lock to remove by hand. Every run with a record
+/// takes it first. The lock identifies a run only by the path of its checkpoint; the store detects
+/// a second process that reaches the same run by another path.
 package final class RunLock: Sendable {
   private let path: String
   private let file: FileDescriptor
-  /// The run whose failed identifiers a process was about to retry when it was killed.
+  /// The run whose failed identifiers the previous, killed process was about to retry.
   package let interruptedRetry: String?
   private let isFileRemoved = Lock(false)
 
-  /// Takes the lock of a checkpoint.
-  ///
-  /// - Throws: `BatchError` of code `alreadyRunning` if another run holds it.
   package convenience init(of files: RunFiles) throws(BatchError) {
     try self.init(
       at: Self.path(forCheckpoint: files.checkpoint),
@@ -47,10 +44,10 @@ package final class RunLock: Sendable {
     }
   }
 
-  /// Removes the file early, so that nothing is left to do after the end of a run is reported.
+  /// Removes the file early, so that nothing is left to do once the end of a run is reported.
   ///
-  /// The lock lasts as long as this object. A process that comes in between finds the store, or the
-  /// checkpoint, taken.
+  /// The lock itself is held as long as this object exists. Another process that takes the lock in
+  /// between finds the store or the checkpoint taken.
   package func removeFile() {
     guard
       !isFileRemoved.withLock({ isRemoved in
@@ -62,8 +59,8 @@ package final class RunLock: Sendable {
   }
 
   deinit {
-    // Removed before it is released: a process that opened it meanwhile sees that the path no
-    // longer names the file it has locked, and opens it again.
+    // Removed before the lock is released: a process that has opened the file meanwhile sees that
+    // the path no longer leads to the file it locked, and opens the path again.
     removeFile()
     try? file.close()
     _ = heldHere.withLock { $0.remove(path) }
@@ -71,17 +68,17 @@ package final class RunLock: Sendable {
 
   private static let retryMark = "retry-failed "
 
-  /// Notes the run whose failed identifiers are about to be retried, in case this process is killed
-  /// before the checkpoint says so.
+  /// Notes the run whose failures are about to be retried, in case this process is killed before
+  /// the checkpoint records it.
   package func noteRetry(of run: String) {
     let text = Array((Self.retryMark + run).utf8)
     // Optional: nothing is lost without it.
     _ = try? file.writeAll(toAbsoluteOffset: 0, text)
   }
 
-  /// The run whose failed identifiers a process was about to retry when it was killed.
+  /// Reads the note of `noteRetry(of:)` that a killed process left.
   ///
-  /// - Precondition: This process does not hold the lock; it would release it.
+  /// - Precondition: This process does not hold the lock: closing the file would release it.
   package static func interruptedRetry(ofCheckpoint checkpoint: FilePath) -> String? {
     let path = FilePath(path(forCheckpoint: checkpoint))
     let file = try? FileDescriptor.openRegularFile(path, .readOnly, options: .noFollow)
@@ -91,12 +88,11 @@ package final class RunLock: Sendable {
   }
 
   private static func notedRetry(_ file: FileDescriptor) -> String? {
-    // A file just opened is at its beginning.
+    // A newly opened file is read from its beginning.
     let text = String(decoding: (try? file.read(atMost: 100)) ?? [], as: UTF8.self)
     return text.hasPrefix(retryMark) ? String(text.dropFirst(retryMark.count)) : nil
   }
 
-  /// The process that holds the lock of a checkpoint, or nil if none does.
   package static func holder(ofCheckpoint checkpoint: FilePath) -> Int32? {
     let path = Self.path(forCheckpoint: checkpoint)
     // Closing any descriptor of the file would release a lock that this process holds.
@@ -108,7 +104,7 @@ package final class RunLock: Sendable {
   }
 
   private static func path(forCheckpoint checkpoint: FilePath) -> String {
-    // One file has one lock, however its path is spelled.
+    // A file has one lock, however its path is spelled.
     let name = (checkpoint.lastComponent?.string ?? "") + ".lock"
     let folder = FileSystem.resolve(FileSystem.folder(of: checkpoint))
     return folder.map { "\($0)/\(name)" } ?? "\(checkpoint).lock"
@@ -123,7 +119,7 @@ package final class RunLock: Sendable {
     while true {
       let file: FileDescriptor
       do throws(BatchError) {
-        // Following a link in a shared folder would create the file that it names.
+        // If it followed a link in a shared folder, it would create the file that the link names.
         file = try .openRegularFile(
           FilePath(path),
           .readWrite,

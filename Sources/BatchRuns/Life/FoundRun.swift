@@ -1,27 +1,26 @@
 package import BatchIdentifiers
 
-/// The state of a run that was found.
+/// The state of a run that the record of a job contains.
 package enum FoundRunState: Sendable {
   /// Some identifiers are not done.
   case unfinished
-  /// All are done, but whoever asked for the run may not know.
+  /// All are done, but the caller may not know it.
   case finished
-  /// All are done, and whoever asked for the run knows.
+  /// All are done, and the caller knows it.
   case acknowledged
 }
 
-/// A run of a job as its record has it, before anything is decided.
+/// A run as its record describes it, before any decision.
 package struct FoundRun<Record> {
-  /// The ID of its work; nil if it has none.
+  /// The ID of the run's work, if it has one.
   package let runID: String?
   package let state: FoundRunState
-  /// Whether its failed identifiers are being, or were, retried.
+  /// Whether the last execution was a retry of failed identifiers.
   package let isRetry: Bool
-  /// Where it is recorded, for errors.
+  /// Where the run is recorded, for error messages.
   package let place: String?
-  /// Why nothing can be done with it.
+  /// Why the run can neither be resumed nor concluded.
   package let obstacle: BatchError?
-  /// What its record knows.
   package let record: Record
 
   package init(
@@ -41,13 +40,13 @@ package struct FoundRun<Record> {
   }
 }
 
-/// What the records of a job have of its runs.
+/// The recorded runs of a job.
 package struct FoundRuns<Record> {
-  /// The runs, without those that were set aside; the one that counts most is the last.
+  /// The runs that were not set aside; the last one takes precedence.
   package var runs: [FoundRun<Record>]
-  /// Why not even a fresh run may begin: a process is working on another.
+  /// Why not even a fresh run may begin: another process is working on a run.
   package var alive: BatchError?
-  /// Why no run may begin that sets nothing aside.
+  /// Why no run may begin unless it sets others aside.
   package var obstacle: BatchError?
 
   package init(
@@ -64,15 +63,14 @@ package struct FoundRuns<Record> {
 extension FoundRun: Sendable where Record: Sendable {}
 extension FoundRuns: Sendable where Record: Sendable {}
 
-/// What is asked for.
 package struct RunRequest: Sendable {
   /// The ID of the work; nil if it has none.
   package var runID: String?
-  /// Whether to set an unfinished run aside for a new one.
+  /// Whether to set an unfinished run aside and begin a new one.
   package var fresh: Bool
-  /// Whether only to take part in a run that somebody else has begun.
+  /// Whether only to take part in a run that another process has begun.
   package var joinOnly: Bool
-  /// Whether to retry what has failed in the last run instead of beginning one.
+  /// Whether to retry the failures of the last run instead of beginning one.
   package var retriesFailures: Bool
 
   package init(
@@ -87,7 +85,7 @@ package struct RunRequest: Sendable {
     self.retriesFailures = retriesFailures
   }
 
-  /// Whether work with an ID, or without one, is the requested work.
+  /// Whether the request is for the work with this ID, or, for nil, for work without an ID.
   package func asks(for id: String?) -> Bool {
     guard let runID else { return true }
     return id?.hasSameBytes(as: runID) == true
@@ -95,13 +93,7 @@ package struct RunRequest: Sendable {
 }
 
 extension RunProgress {
-  /// The state of the run that a checkpoint shows, beside the ledger of its store.
-  ///
-  /// - Parameters:
-  ///   - ledger: What the store knows to be done; nil if the file alone knows.
-  ///   - total: The number of identifiers.
-  ///   - interruptsRetry: Whether a process was killed when it was about to retry its failures.
-  /// - Returns: The state; `.finished` if nobody may know of the end.
+  /// The state of a run according to its checkpoint and to its store's ledger, if that has one.
   package func state(
     beside ledger: DoneRanges?,
     of total: Int,
@@ -111,11 +103,12 @@ extension RunProgress {
     return awaitsAcknowledgement || interruptsRetry ? .finished : .acknowledged
   }
 
-  /// Whether all is done: the file says so, and the store does not contradict it, as it does if an
-  /// earlier backup was restored.
+  /// Whether the file says that all is done and the store does not contradict it, which it does if
+  /// an earlier backup was restored.
   package func isFinished(beside ledger: DoneRanges?, of total: Int) -> Bool {
     guard state.isFinished, let ledger else { return state.isFinished }
-    // Nobody was notified of a retry, and a backup from before it has the failures that it mended.
+    // The end of the retry was not reported yet, and a backup from before it has the failures that
+    // the retry corrected.
     if awaitsAcknowledgement, ledger.outcomes.failed != done.outcomes.failed { return false }
     return ledger.count >= total
   }

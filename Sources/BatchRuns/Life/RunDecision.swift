@@ -1,34 +1,27 @@
 public import BatchIdentifiers
 
 extension BatchError.Code {
-  /// The store knows an unfinished run of the job that the caller does not continue.
+  /// The store has an unfinished run of the job that the caller does not resume.
   public static let unfinishedRun = Self(rawValue: "unfinishedRun")
 }
 
-/// What `batch run` and `batch retry-failed` do, given the runs that were found.
+/// What `batch run` and `batch retry-failed` do, given the recorded runs.
 ///
-/// A value that performs nothing: `status` and `plan` report it, `run` executes it. The page
-/// `Documentation/CommandLine.md` has the same as a table.
+/// This is a value that performs nothing: `status` and `plan` report it, `run` executes it. The
+/// page `Documentation/CommandLine.md` has the rules as a table.
 package enum RunDecision<Record> {
-  /// Selects identifiers and begins a run, which replaces unfinished ones.
+  /// Select identifiers and begin a run, which replaces unfinished ones.
   case begin(replacing: [FoundRun<Record>])
-  /// Resumes an unfinished run or takes part in it, or retries what has failed in one.
+  /// Resume an unfinished run, take part in it, or retry the failures of a run.
   case join(FoundRun<Record>)
-  /// Does the remaining steps after the end of a run, without touching rows.
+  /// Perform the steps that remain after the end of a run, without touching rows.
   case conclude(FoundRun<Record>)
-  /// The same, and then decides again: the requested work is another.
+  /// Perform these steps, then decide again: the requested work is another run's.
   case concludeFirst(FoundRun<Record>)
-  /// Reports the result of the requested work, which was done before.
+  /// Report the result of the requested work, which was done before.
   case nothing(FoundRun<Record>)
 
-  /// Decides.
-  ///
-  /// - Parameters:
-  ///   - found: The runs of the job.
-  ///   - request: What is asked for.
-  ///   - job: The job's name.
-  /// - Throws: `BatchError` of code `unfinishedRun` if another run is in the way; `notRunning` if no run may begin;
-  ///   the obstacle of a run that was found.
+  /// Decides from the recorded runs; throws if another run is in the way or has an obstacle.
   package init(
     _ found: FoundRuns<Record>,
     _ request: RunRequest,
@@ -81,13 +74,13 @@ package enum RunDecision<Record> {
       throw BatchError(.fileAccess, "job \"\(job)\" has not been run", remedy: "run it first")
     }
     if let obstacle = last.obstacle { throw obstacle }
-    // A retry whose end could not be told is not made once more.
+    // A retry whose end could not be reported is not repeated.
     return last.state == .finished && last.isRetry ? .conclude(last) : .join(last)
   }
 }
 
 extension FoundRun {
-  /// The error for other work that cannot begin, since the end of this run could not be reported.
+  /// The error for new work that must wait because the end of this run could not be reported.
   package func isNotTold(_ problem: BatchError) -> BatchError {
     BatchError(
       .unfinishedRun,
@@ -98,7 +91,7 @@ extension FoundRun {
     )
   }
 
-  /// The error for other work, which does not begin before this run is over.
+  /// The error for new work that must wait until this run is over.
   fileprivate var isUnfinished: BatchError {
     let name = runID.map { "run \($0.quotedForMessage)" } ?? "a run without --run-id"
     return BatchError(
@@ -112,7 +105,6 @@ extension FoundRun {
 }
 
 extension RunDecision {
-  /// The decision in a word, as in `status --json`.
   package var name: String {
     switch self {
     case .begin: "begin"
@@ -123,10 +115,7 @@ extension RunDecision {
     }
   }
 
-  /// The decision in words.
-  ///
-  /// - Parameter joining: What it means to join a run.
-  /// - Returns: A clause about the command.
+  /// The decision as a clause about the command; `joining` is the clause for joining a run.
   package func words(joining: String = "resumes the unfinished run") -> String {
     switch self {
     case .begin: "starts a new run"

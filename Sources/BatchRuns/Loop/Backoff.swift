@@ -1,21 +1,20 @@
 package import BatchIdentifiers
 
-/// The delay before a chunk is retried: doubles up to a maximum, less a random part, so that chunks
-/// waiting for the same lock do not all return at once.
+/// The delays before retries: they double up to a maximum, and are partly random.
+///
+/// Otherwise, chunks waiting for the same lock would all return at once.
 package struct Backoff {
-  /// How often a chunk, or a step without chunks, is retried.
   package let limit: Int
   private let first: Duration
   private let maximum: Duration
 
-  /// Makes the delays of a policy.
   package init(_ retry: RunPolicy.Retry) {
     limit = retry.limit
     first = retry.backoff
     maximum = retry.maximumBackoff
   }
 
-  /// The delay before a retry, counted from 1: from half to all of its bound.
+  /// The delay is random, from half its bound to all of it; `attempt` counts from 1.
   package func delay(
     before attempt: Int,
     using generator: inout some RandomNumberGenerator
@@ -26,15 +25,10 @@ package struct Backoff {
     return bound * Double.random(in: 0.5...1, using: &generator)
   }
 
-  /// Does a step, and after a delay again if that may succeed, as often as the policy says.
+  /// Performs a step, and repeats it after transient errors as often as the policy allows.
   ///
-  /// - Parameters:
-  ///   - host: What it waits on.
-  ///   - step: The step; it leaves nothing half done when it throws.
-  ///   - wait: Waits before a retry, of which it gets the number and the reason; ends the retries if
-  ///     it throws. Nil to sleep.
-  /// - Returns: The result of the step.
-  /// - Throws: The last error of the step, or that of the wait.
+  /// The step must leave nothing half done when it throws. `wait` gets the number of the retry and
+  /// its reason, and ends the retries by throwing; if it is nil, the delay is slept.
   package func repeating<Result>(
     on host: RunEnvironment = RunEnvironment(),
     _ step: () async throws(BatchError) -> Result,

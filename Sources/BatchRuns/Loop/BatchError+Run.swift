@@ -3,45 +3,46 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// Another connection held the database longer than the busy timeout.
   public static let busy = Self(rawValue: "busy")
-  /// The connection to a database server broke or could not be made.
+  /// The connection to a database server was lost or could not be made.
   public static let connectionLost = Self(rawValue: "connectionLost")
-  /// A selected row no longer satisfies `where`, and the job demands a stop.
+  /// A selected row no longer satisfies `where`, and the job's `recheck` stops the run.
   public static let noLongerMatching = Self(rawValue: "noLongerMatching")
-  /// Rows are no longer as they were read.
+  /// Rows have changed since they were read.
   package static let rowsChanged = Self(rawValue: "rowsChanged")
-  /// The database is not as a run left it, or its file was replaced.
+  /// The database is not in the state in which the run left it, or its file was replaced.
   public static let storeChanged = Self(rawValue: "storeChanged")
-  /// A time limit or a person on a server ended the statement.
+  /// A time limit or an operator of the server cancelled the statement.
   public static let statementCancelled = Self(rawValue: "statementCancelled")
-  /// An identifier belongs to another store, or to one that a container does not have.
+  /// An identifier belongs to another store, or to a store that the container does not have.
   public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
   /// A trigger changed what an undo restored, so the row was left as it was.
   public static let notRestored = Self(rawValue: "notRestored")
   /// The operation was interrupted.
   public static let interrupted = Self(rawValue: "interrupted")
-  /// A handler threw, or a child process did not answer as required.
+  /// A handler threw an error, or a child process did not answer as required.
   public static let handlerFailed = Self(rawValue: "handlerFailed")
   /// The action is not possible now but may be later.
   ///
-  /// A handler throws it if something that a row depends on is unavailable; the row is retried as
-  /// `retry` says. An error from the closure of a context run concerns its whole chunk.
+  /// A handler throws it if something that a row depends on is unavailable; the row is retried
+  /// according to the job key `retry`. Thrown by the closure of a context run, it affects the whole
+  /// chunk.
   public static let retryLater = Self(rawValue: "retryLater")
-  /// Another process has taken over the span of a chunk; nothing of the chunk was done.
+  /// Another process has taken over the span of a chunk, so none of the chunk was done.
   package static let leaseLost = Self(rawValue: "leaseLost")
-  /// A handler did not return in time.
+  /// A handler did not return within its time limit.
   public static let handlerTimeout = Self(rawValue: "handlerTimeout")
 }
 
 /// The database's own error behind a `BatchError`.
 package protocol DatabaseError: Error, Sendable {
-  /// Whether it concerns the values of a row; see `BatchError.isAboutRows`.
   var isAboutRows: Bool { get }
 }
 
 extension BatchError {
-  /// Whether the error concerns the values of a row, so that the other rows of its chunk may
-  /// succeed: a constraint, an error that a trigger raises, a type, an expression that fails for
-  /// these values.
+  /// Whether the error concerns the values of a row, so that other rows of its chunk may succeed.
+  ///
+  /// Such errors are violated constraints, errors raised by a trigger, wrong types, and expressions
+  /// that fail for these values.
   ///
   /// All other errors concern the run: a lock, the disk, a damaged or read-only database, memory,
   /// an interrupt, a connection, a statement that does not compile.
@@ -50,17 +51,16 @@ extension BatchError {
     return [.constraint, .handlerFailed, .invalidText, .notRestored].contains(code)
   }
 
-  /// Whether a retry may succeed.
   package var isTransient: Bool { [.busy, .connectionLost, .retryLater].contains(code) }
 
-  /// The error with the key of its row.
+  /// The error with the key of its row in the message.
   package func about(_ key: PrimaryKey) -> BatchError {
     var error = self
     error.message = "identifier \(PrimaryKey.shown(key.description)): \(message)"
     return error
   }
 
-  /// An error that a handler threw, as an error of this library.
+  /// Converts an error that a handler threw.
   package init(thrownByHandler error: any Error) {
     if let error = error as? BatchError {
       self = error
@@ -70,7 +70,6 @@ extension BatchError {
     }
   }
 
-  /// The error of a handler that exceeded its time limit.
   package static func handlerTimeout(after limit: Duration) -> BatchError {
     BatchError(
       .handlerTimeout,

@@ -1,37 +1,31 @@
 package import BatchIdentifiers
 
-/// Finds the positions of a range that fail individually: a part that fails is split in halves,
-/// down to single positions.
+/// Finds the positions of a range that fail individually, by halving each part that fails.
 ///
-/// Each halving costs two tries, so one failure among *n* costs about 2·log2(*n*). The caller takes
-/// parts from ``next()`` and reports which ones failed.
+/// Each halving costs two tries, so one failure among *n* positions costs about 2·log2(*n*). The
+/// caller takes parts from ``next()`` and reports the ones that failed.
 package struct Bisection {
-  /// Parts still to do, the next one last.
+  /// The parts still to do; the next one is last.
   private var parts: [Range<Int>]
   private let policy: FailurePolicy
-  /// The positions that failed, ascending.
+  /// Ascending.
   package private(set) var failures: [(position: Int, error: BatchError)] = []
 
-  /// A bisection of a range in which as many positions may fail as the policy allows.
   package init(_ range: Range<Int>, _ policy: FailurePolicy) {
     parts = range.isEmpty ? [] : [range]
     self.policy = policy
   }
 
-  /// The next part to do; nil if all are done.
   package mutating func next() -> Range<Int>? { parts.popLast() }
 
-  /// The first position that is not done; nil if all are.
   package var position: Int? { parts.last?.lowerBound }
 
-  /// Adds positions that the previous part left out.
+  /// Adds positions that the previous part did not include.
   package mutating func add(_ part: Range<Int>) {
     if !part.isEmpty { parts.append(part) }
   }
 
-  /// Splits a part in halves to be done again.
-  ///
-  /// - Returns: Whether it could be split.
+  /// Splits a part in halves to be tried again; returns false for a single position.
   package mutating func split(_ part: Range<Int>) -> Bool {
     guard part.count > 1 else { return false }
     let middle = part.lowerBound + part.count / 2
@@ -40,9 +34,7 @@ package struct Bisection {
     return true
   }
 
-  /// Notes that a part failed and none of it is done.
-  ///
-  /// - Throws: `error`, extended by `naming`, if more positions have failed than may.
+  /// Records that a part failed, with none of it done; throws if too many positions have failed.
   package mutating func failed(
     _ part: Range<Int>,
     _ error: BatchError,

@@ -1,53 +1,47 @@
 package import BatchIdentifiers
 
-/// What a run does with a chunk: a worker prepares it, the writer commits it.
+/// The work of a run on a chunk: a worker prepares it, the writer commits it.
 ///
-/// The engine (``RunLoop`` and its parts) knows nothing else about either.
+/// The engine (``RunLoop`` and its parts) knows nothing else about either of them.
 package protocol ChunkProcessor<Worker>: Sendable {
   /// Prepares chunks, each on its own thread.
   associatedtype Worker: ChunkWorker
-  /// What passes from the worker to the writer.
+  /// The result that a worker passes to the writer.
   associatedtype Prepared: Sendable
 
-  /// Whether chunks must be committed in the order of their positions.
   var inOrder: Bool { get }
 
-  /// The time limit of external code for a chunk; nil if none is called.
+  /// The time limit for external code per chunk; nil if no such code is called.
   var handlerTimeLimit: Duration? { get }
 
-  /// The first positions of units that chunks must not split, ascending; empty if chunks may end
-  /// anywhere.
+  /// The first positions of units that chunks must not split, ascending; empty if there are none.
   ///
-  /// A chunk too large to hold ends at one of them in ``prepare(_:_:in:)``.
+  /// If a chunk is too large to hold, ``prepare(_:_:in:)`` ends it at one of them.
   var units: [Int] { get }
 
-  /// The number of identifiers in a chunk; nil for what the policy says.
+  /// The number of identifiers per chunk; nil to follow the policy.
   var chunkSize: Int? { get }
 
-  /// The most workers that can prepare chunks at once; nil for any number.
+  /// The maximum number of workers that can prepare chunks at once; nil for no limit.
   var workerLimit: Int? { get }
 
-  /// Makes a worker.
-  ///
-  /// - Parameter label: The name of its thread.
-  /// - Returns: The worker.
+  /// Makes a worker, whose thread gets the name `label`.
   func makeWorker(_ label: String) -> Worker
 
-  /// Reads and computes what the chunk needs, in a background context, for as many of its first
-  /// positions as may be held at once.
+  /// Reads and computes the chunk, as many of its first positions as may be held at once.
   func prepare(
     _ positions: Range<Int>,
     _ attempt: Attempt<Prepared>,
     in context: Worker
   ) async throws(BatchError) -> PreparedChunk<Prepared>
 
-  /// Makes the chunk's effect permanent, all of it or nothing.
+  /// Makes the whole effect of the chunk permanent, or none of it.
   func commit(
     _ prepared: Prepared,
     at positions: Range<Int>
   ) async throws(BatchError) -> Commit
 
-  /// Whether a worker is abandoned with external code that never returned, so that nobody can close it.
+  /// Whether a worker was abandoned because external code never returned; it cannot be closed.
   var hasLostWorkers: Bool { get }
 }
 
@@ -61,10 +55,8 @@ extension ChunkProcessor {
   package var hasLostWorkers: Bool { false }
 }
 
-/// Prepares the chunks of a run, one at a time.
 package protocol ChunkWorker: Sendable {
-  /// Ends the current call, and all later ones, with an error of code `interrupted`; from any
-  /// thread.
+  /// Makes the current call, and all later ones, fail with the code `interrupted`; from any thread.
   func interrupt()
 
   func close() async
@@ -72,23 +64,20 @@ package protocol ChunkWorker: Sendable {
 
 /// Commits the chunks of a run, and writes a log of them.
 package protocol ChunkWriter: Sendable {
-  /// What may keep the log from being emptied, and what to do about it.
+  /// What may keep the log from being emptied, and how to fix it.
   var logRemedy: String { get }
 
-  /// Ends the current call with an error of code `interrupted`, from any thread.
+  /// Makes the current call fail with the code `interrupted`; from any thread.
   func interrupt()
 
-  /// Empties the log, unless another connection reads from it or writes.
-  ///
-  /// - Returns: Its remaining length in bytes.
+  /// Empties the log, unless another connection uses it; returns its remaining length in bytes.
   func emptyLog() async throws(BatchError) -> Int
 }
 
-/// One try to prepare a chunk.
 package struct Attempt<Content: Sendable>: Sendable {
-  /// What the previous try left, if it was postponed.
+  /// The result of the previous try, if some of the chunk was postponed.
   package let earlier: Content?
-  /// Whether nothing may be postponed any longer.
+  /// Whether nothing may be postponed any more.
   package let isLast: Bool
 
   package init(after earlier: Content? = nil, isLast: Bool = true) {
@@ -97,14 +86,14 @@ package struct Attempt<Content: Sendable>: Sendable {
   }
 }
 
-/// What a worker hands over: the first positions of its chunk, at least one, and their content.
+/// The result of preparing the first positions of a chunk, at least one.
 package struct PreparedChunk<Content: Sendable>: Sendable {
   package let content: Content
-  /// Why some of it cannot be done now; the rest is kept, and the chunk is prepared again.
+  /// Why some of the chunk cannot be done now; the rest is kept, and the chunk is prepared again.
   package let postponement: BatchError?
-  /// The number of positions reached.
+  /// The number of positions that were prepared.
   package let count: Int
-  /// The number of bytes waiting to be written.
+  /// The number of bytes held until they are written.
   package let byteCount: Int
 
   package init(content: Content, count: Int, byteCount: Int, postponement: BatchError? = nil) {

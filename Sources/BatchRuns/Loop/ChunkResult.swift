@@ -1,18 +1,15 @@
 package import BatchIdentifiers
 
-/// The outcomes of a chunk's identifiers, by their numbers in the chunk.
+/// The outcomes of a chunk's identifiers, numbered within the chunk.
 package struct ChunkResult: Sendable {
-  /// How many rows were changed, or have a line.
+  /// The number of rows that were changed or exported.
   package var succeeded = 0
-  /// The identifiers that neither succeeded nor failed.
   package var passedOver = PassedOver()
-  /// The identifiers that failed, ascending.
+  /// Ascending.
   package var failures: [(number: Int, error: BatchError)] = []
 
-  /// Makes an empty result.
   package init() {}
 
-  /// The number of identifiers per outcome.
   package var outcomes: Outcomes {
     var outcomes = passedOver.counts
     outcomes.succeeded = succeeded
@@ -20,7 +17,7 @@ package struct ChunkResult: Sendable {
     return outcomes
   }
 
-  /// Adds the result of the identifiers that follow, from this number on.
+  /// Adds the result of the identifiers from `offset` on.
   package mutating func append(_ part: ChunkResult, from offset: Int) {
     succeeded += part.succeeded
     passedOver.formUnion(part.passedOver, from: offset)

@@ -1,34 +1,33 @@
-/// The size of the next chunk: as many identifiers as take the target's time at the writer and can
-/// be prepared well within the time limits.
+/// The size of the next chunk: as many identifiers as the writer commits in the target time.
 ///
-/// The cost of an identifier is averaged over the last chunks, so that one slow commit does not
-/// make the next ten small. A chunk that took several times its limit counts alone: others waiting
-/// for the write lock must not wait for the average to adapt.
+/// Chunks must also be prepared well within the time limits. The cost per identifier is averaged
+/// over the last chunks, so that one slow commit does not make the next ten small. If a chunk takes
+/// several times its limit, its cost replaces the average: others waiting for the write lock must
+/// not wait until the average adapts.
 package struct ChunkSizing {
-  /// How much larger a chunk may be than the previous one.
+  /// The maximum factor from one chunk size to the next.
   private static let growth = 1.5
-  /// How many times its limit a chunk may take before the average is dropped, and how much larger
-  /// than any timed chunk one may be.
+  /// A chunk that takes this many times its limit replaces the average; and a chunk may be this
+  /// many times larger than any timed one.
   private static let excess = 5.0
-  /// The weight of the newest chunk in the average.
+  /// The weight of the newest chunk in the moving average.
   private static let weight = 0.5
-  /// The maximum size of a first chunk prepared by external code.
   private static let firstTransformed = 20
 
-  /// The cost of an identifier at the writer or in preparation.
+  /// The cost of an identifier, either at the writer or in preparation.
   private struct Cost {
-    /// The time limit of a chunk.
+    /// How long a chunk may take.
     let limit: Duration
-    /// The smoothed cost in seconds.
+    /// The moving average.
     package private(set) var seconds: Double?
 
     init(limit: Duration) { self.limit = limit }
 
-    /// The estimated number of identifiers that fit the limit.
+    /// The estimated number of identifiers that can be done within the limit.
     var affordable: Double { seconds.map { limit / .seconds(1) / $0 } ?? .infinity }
 
     mutating func observe(_ count: Int, took duration: Duration, weight: Double) {
-      // The clock may be too coarse for so short a time.
+      // The clock may be too coarse for so short a time, and report zero.
       let observed = max(duration / .seconds(1), 1e-9) / Double(count)
       if let seconds, duration < limit * ChunkSizing.excess {
         self.seconds = seconds + (observed - seconds) * weight
@@ -43,18 +42,16 @@ package struct ChunkSizing {
   private var writing: Cost
   private var preparing: Cost
   package private(set) var bytes: ChunkBytes
-  /// The size of the last chunk; before there is one, of the first.
+  /// The size of the last chunk; before the first chunk, its size.
   private var last: Int
-  /// The largest size proven by a timed chunk.
+  /// The size of the largest chunk that was timed.
   private var largest: Int
 
-  /// Makes the sizes of a policy.
-  ///
   /// - Parameters:
-  ///   - policy: The policy.
-  ///   - handlerTime: The time limit of external code for a chunk; nil if none prepares it.
-  ///   - size: The recent size of chunks, where a target continues.
-  ///   - bytes: What is known of the memory that chunks hold.
+  ///   - policy: The policy of the run.
+  ///   - handlerTime: The time limit for external code per chunk; nil if no such code is called.
+  ///   - size: The recent chunk size of a resumed run.
+  ///   - bytes: The estimate of the memory that chunks hold.
   package init(
     _ policy: RunPolicy,
     preparedWithin handlerTime: Duration? = nil,
@@ -64,7 +61,7 @@ package struct ChunkSizing {
     let most = policy.throttle.largestChunk ?? RunPolicy.chunkSizeLimit
     let bounds = policy.chunk.bounds
     var first = policy.chunk.size
-    // A longer preparation would delay a stop.
+    // A longer preparation would delay a requested stop.
     var timeLimit = max(.seconds(1), (policy.chunk.target ?? .zero) * 10)
     if let handlerTime {
       timeLimit = min(timeLimit, handlerTime / 4)
@@ -82,14 +79,14 @@ package struct ChunkSizing {
     )
   }
 
-  /// The sizes of a policy for a plan, before anything is known; `size` replaces the policy's own.
+  /// Makes the sizing for a plan, before anything was timed; `size` replaces the policy's.
   package init(_ policy: RunPolicy, ofSize size: Int?, preparedWithin handlerTime: Duration?) {
     var policy = policy
     if let size { policy.chunk = .init(size: size) }
     self.init(policy, preparedWithin: handlerTime)
   }
 
-  /// Sizes that start at one, and stay there without a target.
+  /// Makes a sizing that begins with `size`, and keeps it if there is no target.
   package init(
     _ size: Int,
     target: Duration? = nil,
@@ -107,68 +104,64 @@ package struct ChunkSizing {
     self.bytes = bytes
   }
 
-  /// The size of the next chunk.
   package var size: Int { max(1, Int(min(Double(timedSize), bytes.rows))) }
 
-  /// The size given by the times or the job.
+  /// The size according to the times or the job, regardless of memory.
   private var timedSize: Int {
     guard target != nil, writing.seconds != nil || preparing.seconds != nil else { return last }
     let wanted =
       writing.seconds == nil
       ? Double(last)
       : min(max(writing.affordable, Double(bounds.lowerBound)), Double(bounds.upperBound))
-    // Several chunks of a size are in flight before the first is timed.
+    // Several chunks of the same size are in flight before the first one is timed.
     let most = min(
       max(Double(last) * Self.growth, Double(last + 1)),
       Double(largest) * Self.excess
     )
-    // If preparation takes too long, chunks are smaller than the job's.
+    // Chunks become smaller than the job's size if preparation takes too long.
     return max(1, Int(min(wanted, preparing.affordable, most)))
   }
 
-  /// Begins the next chunk.
-  ///
-  /// - Returns: How many identifiers it holds at most.
+  /// Returns the size of the next chunk, and remembers it.
   package mutating func next() -> Int {
     let next = size
-    // Without a target, the size stays the job's.
+    // Without a target, it remains the job's size.
     if target != nil { last = next }
     return next
   }
 
-  /// Notes how long a chunk took at the writer.
+  /// Records how long the writer took for a chunk.
   package mutating func observe(_ count: Int, took duration: Duration) {
     guard target != nil, count > 0 else { return }
     writing.observe(count, took: duration, weight: weight(of: count))
     largest = max(largest, count)
   }
 
-  /// Notes how long a chunk took to prepare, and what it holds.
+  /// Records how long a worker took to prepare a chunk, and the bytes that the chunk holds.
   package mutating func observe(_ count: Int, preparedIn duration: Duration, bytes held: Int = 0) {
     bytes.observe(count, held)
     guard target != nil, count > 0 else { return }
     preparing.observe(count, took: duration, weight: weight(of: count))
   }
 
-  /// A short rest of a range says little about larger chunks.
+  /// The short rest of a range says little about larger chunks, so it has less weight.
   private func weight(of count: Int) -> Double {
     Self.weight * min(1, Double(count) / Double(last))
   }
 
-  /// What the next chunk will hold, in bytes.
+  /// The estimated bytes of the next chunk.
   package var expectedBytes: Double { bytes.expected(of: size) }
 
   // MARK: What is ahead
 
-  /// Whether sizes follow the time that chunks take.
   package var hasTarget: Bool { target != nil }
 
-  /// How many chunks of the next size the writer commits in a time; nil before one was timed.
+  /// The number of chunks that the writer commits in this time; nil before one was timed.
   package func count(writtenIn duration: Duration) -> Double? {
     writing.seconds.map { min(duration, writing.limit) / .seconds(1) / ($0 * Double(size)) }
   }
 
-  /// How many chunks are written while one is prepared; nil before one was timed.
+  /// The number of chunks written while one is prepared; nil before both were timed.
   package var countWrittenDuringPreparation: Double? {
     guard let write = writing.seconds, let prepare = preparing.seconds else { return nil }
     return prepare / write

@@ -1,12 +1,11 @@
 /// The result of committing a chunk.
 package struct Commit: Sendable {
-  /// The identifiers' outcomes.
   package let outcomes: Outcomes
   /// The identifiers neither changed nor failed; empty if the store or the output records them.
   package let passedOver: PassedOver
-  /// How long the chunk blocked other writers; for an export, how long it took to prepare.
+  /// How long the chunk blocked other writers; for an export, how long its preparation took.
   package let duration: Duration
-  /// The length of the write-ahead log afterwards, in bytes.
+  /// The length of the write-ahead log after the commit, in bytes.
   package let logBytes: Int
 
   package init(

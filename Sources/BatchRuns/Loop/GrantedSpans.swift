@@ -1,27 +1,28 @@
-/// The spans that were granted to a run and are still in its hands, and the claim of the next one.
+/// The spans granted to a run that it still holds, and the state of its next claim.
 ///
 /// ```
 /// granted ──► open ──► closing ──► gone, once recorded as done
 ///               └────► lost ─────► gone, once the last of its chunks has returned
 /// ```
 ///
-/// A run only claims spans other than these. So a span is not granted again before all its chunks have
-/// returned, and a late answer about one cannot be mistaken for one about a later chunk.
+/// A run claims only spans that it does not hold.
+///
+/// So a span is not granted again before all its chunks have returned, and a late answer cannot be
+/// mistaken for that of a later chunk.
 struct GrantedSpans {
   enum State {
     /// Some of its positions are still to do.
     case open
-    /// All of it is done, and is being recorded as such.
+    /// All of it is done, and this is being recorded.
     case closing
-    /// Another process has it; workers or the writer still have chunks of it.
+    /// Another process holds it, but workers or the writer still have chunks of it.
     case lost
   }
 
-  /// The state of the claim for another span.
   enum Claim {
     case idle
     case asked
-    /// None was free; the run claims again after a delay.
+    /// No span was free; the run claims again after a delay.
     case resting
     /// All positions of the run are done.
     case exhausted
@@ -30,15 +31,14 @@ struct GrantedSpans {
   private(set) var all: [(positions: Range<Int>, state: State)] = []
   var claim = Claim.idle
 
-  /// The spans that a claim must leave out.
+  /// The spans that a claim must exclude.
   var positions: [Range<Int>] { all.map(\.positions) }
 
-  /// The span in the given state that contains these positions.
   func span(_ state: State, of positions: Range<Int>) -> Range<Int>? {
     all.first { $0.state == state && $0.positions.overlaps(positions) }?.positions
   }
 
-  /// Whether a position is the boundary of two spans.
+  /// Whether a span begins at this position, so that chunks must not extend across it.
   func beginsOne(at position: Int) -> Bool {
     all.contains { $0.positions.lowerBound == position }
   }
@@ -53,7 +53,7 @@ struct GrantedSpans {
     all[place].state = state
   }
 
-  /// Forgets a span; the next claim may have another answer.
+  /// Removes a span; the next claim may succeed.
   mutating func remove(_ span: Range<Int>) {
     all.removeAll { $0.positions == span }
     if claim != .asked { claim = .idle }

@@ -1,16 +1,16 @@
 package import BatchIdentifiers
 import Dispatch
 
-/// A handler's answer or, if it takes too long, a timeout error: whichever comes first.
+/// The answer of a handler or a timeout error, whichever comes first.
 ///
-/// Swift cannot end a thread, so a handler that never returns is abandoned; a late answer is
+/// Swift cannot end a thread, so a handler that never returns is abandoned, and its late answer is
 /// ignored.
 package final class HandlerAnswer<Value: Sendable>: Sendable {
   private typealias Answer = Result<Value, BatchError>
 
   private struct State {
     var answer: Answer?
-    /// Receives the answer.
+    /// Called with the answer.
     var tell: (@Sendable (Answer) -> Void)?
   }
 
@@ -18,13 +18,12 @@ package final class HandlerAnswer<Value: Sendable>: Sendable {
   private let state = Lock(State())
   private let limit: Duration
 
-  /// An answer still to come, with a time limit.
   package init(within limit: Duration) {
     self.limit = limit
     late = .failure(.handlerTimeout(after: limit))
   }
 
-  /// Gives the answer, unless there is one already.
+  /// Sets the answer, unless there is one.
   package func give(_ answer: Result<Value, BatchError>) {
     let tell = state.withLock { state in
       let tell = state.answer == nil ? state.tell : nil
@@ -34,17 +33,16 @@ package final class HandlerAnswer<Value: Sendable>: Sendable {
     tell?(answer)
   }
 
-  /// Ends the waiting with a timeout, unless there is an answer.
+  /// Sets a timeout error as the answer, unless there is one.
   package func expire() { give(late) }
 
-  /// Waits for the answer or the timeout.
   package func value() async throws(BatchError) -> Value {
     try await withCheckedContinuation { continuation in
       whenGiven { continuation.resume(returning: $0) }
     }.get()
   }
 
-  /// Blocks this thread until there is an answer or the time limit, which starts now, has passed.
+  /// Blocks this thread until there is an answer or the time limit, counted from this call, ends.
   package func block() throws(BatchError) -> Value {
     let isGiven = DispatchSemaphore(value: 0)
     whenGiven { _ in isGiven.signal() }

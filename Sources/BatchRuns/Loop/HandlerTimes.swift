@@ -1,34 +1,27 @@
 package import BatchIdentifiers
 
-/// The time limit of a handler for a chunk.
+/// Enforces the time limit of handlers.
 ///
-/// A handler that never returns is abandoned with its context: all calls waiting for that context
-/// fail, and so does the run. What is committed stays.
+/// A handler that never returns is abandoned together with its context. All calls waiting for that
+/// context fail, and so does the run. Committed chunks remain.
 package final class HandlerTimes<Value: Sendable>: Sendable {
   private struct State {
-    /// The expected answers in each context.
+    /// The answers that callers wait for, by context.
     var waiting: [ObjectIdentifier: [HandlerAnswer<Value>]] = [:]
-    /// Abandoned contexts.
     var lost: Set<ObjectIdentifier> = []
   }
 
   private let limit: Duration?
   private let state = Lock(State())
 
-  /// Whether a context was abandoned.
   package var hasLost: Bool { state.withLock { !$0.lost.isEmpty } }
 
-  /// - Parameter limit: A handler's time limit; nil for none.
   package init(limit: Duration?) { self.limit = limit }
 
-  /// Waits for `body`, at most for the limit after a handler has begun in its context, or until a stop of the
-  /// run no longer allows it.
+  /// Waits for `body`, which calls `begin` when it starts in its context, after earlier calls.
   ///
-  /// - Parameters:
-  ///   - context: Where `body` runs, after earlier calls.
-  ///   - body: Calls `begin` when it starts.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws, or `BatchError` of code `handlerTimeout`.
+  /// The wait ends with `handlerTimeout` when the time limit is over, counted from `begin`, or when
+  /// a stop of the run allows no more time.
   package func wait(
     for context: some AnyObject,
     _ body:
@@ -67,7 +60,7 @@ package final class HandlerTimes<Value: Sendable>: Sendable {
     return try await answer.value()
   }
 
-  /// Notes an expected answer; false if its context was abandoned.
+  /// Registers an expected answer; returns false if its context was abandoned.
   private func expect(_ answer: HandlerAnswer<Value>, in context: ObjectIdentifier) -> Bool {
     state.withLock { state in
       guard !state.lost.contains(context) else { return false }

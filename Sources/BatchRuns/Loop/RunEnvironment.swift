@@ -1,12 +1,11 @@
-/// The machine that a run is on: its time and its chance, where its tasks run, and the process's peak memory.
+/// The environment of a run: clock, random numbers, task executor, and memory statistics.
 package struct RunEnvironment: Sendable {
-  /// The monotonic time.
   package var now: @Sendable () -> ContinuousClock.Instant
-  /// Waits, or returns early if the task is cancelled.
+  /// Waits for a time, or returns early if the task is cancelled.
   package var sleep: @Sendable (Duration) async -> Void
-  /// Makes delays random.
+  /// Randomizes delays.
   package var generator: any RandomNumberGenerator & Sendable
-  /// Runs tasks that outlive the one that begins them; nil for the default.
+  /// Runs tasks that outlive their creator; nil for the default executor.
   package var executor: (any TaskExecutor)?
   /// The peak resident memory of the process, in bytes.
   package var peakBytes: @Sendable () -> Int

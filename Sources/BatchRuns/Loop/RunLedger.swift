@@ -1,30 +1,30 @@
 package import BatchIdentifiers
 
-/// What knows which chunks of a run are done, and can make that durable: the truth behind a checkpoint.
+/// The authority on which chunks of a run are done; the checkpoint follows it.
 package protocol RunLedger: Sendable {
-  /// Syncs everything committed to the disk, and completes `progress`.
+  /// Syncs everything committed to the disk, and completes `progress` for the checkpoint.
   ///
   /// - Parameters:
-  ///   - progress: The progress of the run, as the checkpoint will have it.
-  ///   - done: What this process has seen committed.
-  ///   - failedCount: How many failed identifiers the checkpoint has; nil to return all.
+  ///   - progress: The progress of the run, as the checkpoint will record it.
+  ///   - done: The positions that this process knows to be committed.
+  ///   - failedCount: The number of failed identifiers in the checkpoint; nil to return all.
   /// - Returns: All failed identifiers, unless the checkpoint has as many.
-  /// - Throws: Errors of the store or of the file; what is committed stays.
+  /// - Throws: An error of the store or the file; committed chunks remain.
   func makeDurable(
     _ progress: inout RunProgress,
     seen done: DoneRanges,
     knowing failedCount: Int?
   ) async throws(BatchError) -> [FailedIdentifier]?
 
-  /// The passed-over identifiers, from a store that keeps them.
+  /// Reads the passed-over identifiers that a store keeps.
   ///
-  /// - Parameter last: The previous piece; nil for the first ones.
+  /// - Parameter last: The previous piece; nil for the first pieces.
   /// - Returns: The next pieces, as many as may be held at once; nil if there are no more, or if
   ///   the checkpoint has them.
-  /// - Throws: Errors of the store.
+  /// - Throws: An error of the store.
   func passedOver(after last: Int?) async throws(BatchError) -> [PassedOverRecord.Piece]?
 
-  /// Puts the result of a completed run in place, and completes `progress`.
+  /// Publishes the result of a completed run, and completes `progress`.
   func finish(_ progress: inout RunProgress) async throws(BatchError)
 }
 
@@ -34,7 +34,7 @@ extension RunLedger {
   ) async throws(BatchError) -> [PassedOverRecord.Piece]? { nil }
 }
 
-/// The ledger of a run that records nothing outside its process: what it has seen committed is done.
+/// The ledger of a run without any record: positions that this process has committed are done.
 package struct UnrecordedLedger: RunLedger {
   package init() {}
 

@@ -1,17 +1,17 @@
 package import BatchIdentifiers
 
-/// The logic of a loop: what follows from each answer, given the throttle, the delays before
-/// retries and an operator's requests.
+/// The logic of a run's loop: decides what follows from each answer, from the throttle, from the
+/// delays before retries, and from an operator's requests.
 ///
-/// It has no side effects and no inputs of its own. ``RunLoop`` performs its effects with tasks and
-/// a clock; a test can do so with neither, a million times. A ``RunStateMachine`` decides which
-/// chunk is next.
+/// It has no side effects and no hidden inputs. ``RunLoop`` performs its effects with tasks and a
+/// clock; a test can do without either, a million times. A ``RunStateMachine`` decides which chunk
+/// is next.
 package struct RunLogic {
   /// The result of an effect, or an external event.
   package enum Answer: Sendable {
     /// A worker has prepared its chunk up to a position, and holds this many bytes of it.
     case prepared(Range<Int>, worker: Int, upTo: Int, holding: Int, took: Duration)
-    /// A worker could not prepare its chunk; this many bytes of its partial result are kept.
+    /// A worker could not prepare its chunk; this many bytes of a partial result are kept.
     case failedToPrepare(Range<Int>, worker: Int, BatchError, holding: Int)
     case committed(Range<Int>, Commit)
     case failedToCommit(Range<Int>, BatchError)
@@ -19,38 +19,37 @@ package struct RunLogic {
     case failedToClaim(BatchError)
     /// The delay before claiming a span again is over.
     case claimAgain
-    /// A span is recorded as done.
+    /// A span was recorded as done.
     case closed(Range<Int>)
     case failedToClose(Range<Int>, BatchError)
-    /// The delay before recording a span as done again is over.
+    /// The delay before recording a span again is over.
     case closeAgain(Range<Int>)
-    /// The delay before a chunk's retry is over.
+    /// The delay before retrying a chunk is over.
     case rested(Range<Int>)
     /// A pace allows the run to continue.
     case look
-    /// Time has passed.
+    /// A tick of the clock, so that the conditions are checked.
     case tick
-    /// The log was emptied down to this many bytes.
+    /// The log was emptied, and this many bytes remain.
     case emptiedLog(Int)
     /// Something other than a chunk failed.
     case failed(BatchError)
-    /// A request to stop.
+    /// A stop was requested.
     case stop
     case outOfTime
   }
 
-  /// The circumstances in which an answer is handled.
+  /// The circumstances under which an answer is handled.
   package struct Moment {
-    /// The time since the run began.
+    /// Counted from the beginning of the run.
     package var now: Duration
-    /// The policy, with an operator's changes.
+    /// Includes an operator's changes.
     package var policy: RunPolicy
     package var conditions = RunThrottle.Conditions()
-    /// Whether an operator has cancelled the run.
     package var isCancelled = false
-    /// Whether the grace period of a stop is over, so that statements are interrupted.
+    /// Whether the grace period after a stop is over, so that statements are interrupted.
     package var isGraceOver = false
-    /// Why the operator's request is ignored, if not reported yet.
+    /// Why an operator's request is ignored, if not reported yet.
     package var complaint: String?
 
     package init(now: Duration, policy: RunPolicy) {
@@ -59,25 +58,22 @@ package struct RunLogic {
     }
   }
 
-  /// What to do, in this order.
+  /// The effects are performed in order.
   package enum Effect {
-    /// Have a worker prepare a chunk, and say whether it is the last try; answer with `prepared` or
-    /// `failedToPrepare`.
+    /// Tell a worker to prepare a chunk; answer with `prepared` or `failedToPrepare`.
     case prepare(Range<Int>, worker: Int, isLastTry: Bool)
-    /// Have the writer commit a prepared chunk; answer with `committed` or `failedToCommit`.
+    /// Tell the writer to commit a prepared chunk; answer with `committed` or `failedToCommit`.
     case commit(Range<Int>)
-    /// Drop a prepared chunk.
     case discard(Range<Int>)
-    /// Claim a span other than these, which the run still holds; answer with `claimed` or
+    /// Claim a span that is not among these, which the run holds; answer with `claimed` or
     /// `failedToClaim`.
     case claim(besides: [Range<Int>])
     /// Record a span as done; answer with `closed` or `failedToClose`.
     case close(Range<Int>)
-    /// Give the answer after a delay.
     case answer(Answer, after: Duration)
-    /// Have the writer empty its log; answer with `emptiedLog` or `failed`.
+    /// Tell the writer to empty its log; answer with `emptiedLog` or `failed`.
     case emptyLog
-    /// From now on, chunks in flight have limited time to finish.
+    /// Limit the remaining time of chunks in flight.
     case beginGrace
     /// Report an event before the next answer is handled.
     case tell(Event)
@@ -85,39 +81,36 @@ package struct RunLogic {
     case end(RunStateMachine.Ending)
   }
 
-  /// An event of a run.
   package enum Event {
     case committed(Range<Int>, Commit)
     case retrying(ChunkRetry)
-    /// This process has the span.
+    /// This process now holds the span.
     case granted(Range<Int>)
-    /// Another process has the span.
+    /// Another process now holds the span.
     case lost(Range<Int>)
     case held(RunThrottle.Hold)
     case released
     /// Settings have changed.
     case tuned(RunPolicy.Throttle)
     case message(String)
-    /// Only time has passed.
+    /// A tick of the clock, without anything else to report.
     case looked
   }
 
-  /// What the logic must know about whoever performs its effects.
+  /// What the logic must know about the code that performs its effects.
   package struct Setting {
-    /// The maximum number of chunks being prepared.
+    /// The maximum number of chunks that are prepared at once.
     package var workers: Int
-    /// Whether chunks must be committed in the order of their positions.
     package var inOrder: Bool
-    /// The time limit of external code for a chunk; nil if none is called.
+    /// The time limit for external code per chunk; nil if no such code is called.
     package var handlerTimeLimit: Duration?
-    /// What to do about a log that cannot be emptied; nil if no log is written.
+    /// How to fix a log that cannot be emptied; nil if no log is written.
     package var logRemedy: String?
-    /// The first positions of units that chunks must not split, ascending; empty if chunks may end
-    /// anywhere.
+    /// The first positions of units that chunks must not split, ascending; empty if there are none.
     package var units: [Int]
-    /// Whether each worker commits the chunks that it prepared, rather than one writer all of them.
+    /// Whether each worker commits its own chunks; otherwise one writer commits all.
     package var workersCommit: Bool
-    /// Whether positions are granted during the run, besides the initial ones.
+    /// Whether further positions are granted during the run.
     package var isGranted: Bool
 
     package init(
@@ -143,38 +136,34 @@ package struct RunLogic {
   private let backoff: Backoff
   private var generator: any RandomNumberGenerator
   private var machine: RunStateMachine
-  /// The policy as of the last answer.
+  /// The policy at the last answer.
   private var policy: RunPolicy
   private var throttle: RunThrottle
-  /// The errors of chunks to be retried, by first position.
+  /// The errors of chunks waiting for a retry, by first position.
   private var errors: [Int: BatchError] = [:]
-  /// The number of consecutive failed claims, and of failed records of a span as done, by its first
-  /// position.
+  /// The consecutive failures to claim a span, and to record one as done, by first position.
   private var failedClaims = 0
   private var failedCloses: [Int: Int] = [:]
-  /// What holds the run.
   package private(set) var held: RunThrottle.Hold?
-  /// Whether the answer is pending that a pace allows the run to continue, before the next tick.
+  /// Whether an answer is already scheduled for when the pace allows the run to continue.
   private var willLook = false
-  /// Whether it was reported that the store lacks room for some workers.
+  /// Whether a lack of room for some workers was reported.
   private var hasToldRoom = false
-  /// Whether the log may be emptied: once per measurement of its length.
+  /// Whether the log may be emptied: once per tick, and when its length begins to hold the run.
   private var mayEmptyLog = false
   private var isCancelled = false
-  /// Whether a chunk has been begun, a span is being claimed, and the run stops when it has been.
+  /// Whether a chunk was begun, and whether the run is claiming a span and stops after that.
   private var hasBegun = false
   private var isClaiming = false
   private var stopsWhenClaimed = false
   private var hasEnded = false
-  /// The effects not yet handed over.
+  /// The effects not yet returned.
   private var effects: [Effect] = []
-  /// The first error, which ended the run.
   package private(set) var failure: BatchError?
-  /// Why the run was stopped, if not by a request.
+  /// Why the run was stopped, if not by request.
   package private(set) var stopReason: String?
 
-  /// Makes the logic of a run over the remaining positions of a list; the generator makes delays
-  /// random.
+  /// Makes the logic for the remaining positions of a list; the generator randomizes delays.
   package init(
     remaining: [Range<Int>],
     sizing: ChunkSizing,
@@ -209,9 +198,6 @@ package struct RunLogic {
     return handOver()
   }
 
-  /// Handles an answer.
-  ///
-  /// - Returns: What to do.
   package mutating func hear(_ answer: Answer, at moment: Moment) -> [Effect] {
     if let complaint = moment.complaint { tell(.message(complaint)) }
     switch answer {
@@ -222,7 +208,8 @@ package struct RunLogic {
       )
     case .failedToPrepare(let chunk, let worker, let error, let byteCount):
       note(error, of: chunk)
-      // In a run that was stopped, a handler that was ended or is late is no failure.
+      // Once the grace period of a stop is over, a handler that was ended or is late is not at
+      // fault.
       let isLate = moment.isGraceOver && [.handlerFailed, .handlerTimeout].contains(error.code)
       let isTransient = error.isTransient || isExcused(error, moment) || isLate
       settle(
@@ -284,7 +271,8 @@ package struct RunLogic {
     case .stop: perform(machine.stop())
     case .outOfTime:
       stopReason = stopReason ?? "the time of limits.runtime is over"
-      // However short the time, a chunk is done: or a run with less than it takes to claim one would never end.
+      // However short the time, a chunk is done: a run with less time than a claim takes would
+      // never end.
       if isClaiming, !hasBegun { stopsWhenClaimed = true } else { perform(machine.stop()) }
     }
     emptyLogIfQuiet()
@@ -298,26 +286,25 @@ package struct RunLogic {
 
   private mutating func tell(_ event: Event) { effects.append(.tell(event)) }
 
-  /// Makes the run check its conditions soon, whatever is in flight: a chunk may take long.
+  /// Schedules the next check of the conditions, even if a chunk takes long.
   private mutating func tick() {
     effects.append(.answer(.tick, after: RunThrottle.lookInterval))
   }
 
   // MARK: Failures
 
-  /// Whether an error results from the end of the grace period: the chunk was undone, and nothing
-  /// is wrong with it.
+  /// Whether the end of the grace period caused the error: the chunk was undone and is not at
+  /// fault.
   private func isExcused(_ error: BatchError, _ moment: Moment) -> Bool {
     moment.isGraceOver && error.code == .interrupted
   }
 
-  /// Fails the run because of something other than a chunk.
   private mutating func fail(_ error: BatchError) {
     failure = failure ?? error
     perform(machine.fail())
   }
 
-  /// The delay before a retry of something other than a chunk; nil if it is not retried.
+  /// The delay before a retry of anything but a chunk; nil if it is not retried.
   private mutating func rest(before attempt: Int, _ error: BatchError) -> Duration? {
     guard error.isTransient, attempt <= backoff.limit else { return nil }
     return backoff.delay(before: attempt, using: &generator)
@@ -330,7 +317,7 @@ package struct RunLogic {
     errors[chunk.lowerBound] = error
   }
 
-  /// Performs what follows from a failure, and keeps the error if the run fails because of it.
+  /// Performs the actions after a failure, and keeps the error if it ends the run.
   private mutating func settle(_ chunk: Range<Int>, _ actions: [RunStateMachine.Action]) {
     if machine.hasFailed, failure == nil {
       failure = errors[chunk.lowerBound]
@@ -370,7 +357,7 @@ package struct RunLogic {
     perform(machine.closed(span))
   }
 
-  /// Gives up the rest of a chunk's span.
+  /// Gives up the span of a chunk.
   private mutating func lose(_ chunk: Range<Int>) {
     errors[chunk.lowerBound] = nil
     if let span = machine.openSpan(of: chunk) {
@@ -382,7 +369,7 @@ package struct RunLogic {
 
   // MARK: The throttle
 
-  /// Holds or releases the run, as the throttle says.
+  /// Holds or releases the run according to the throttle.
   private mutating func regulate(_ moment: Moment) {
     obey(moment)
     makeRoom(moment.conditions.workers)
@@ -408,7 +395,7 @@ package struct RunLogic {
     effects.append(.answer(.look, after: hold.duration))
   }
 
-  /// Follows an operator's requests.
+  /// Applies an operator's requests.
   private mutating func obey(_ moment: Moment) {
     if moment.isCancelled, !isCancelled {
       isCancelled = true
@@ -436,7 +423,7 @@ package struct RunLogic {
     )
   }
 
-  /// Has as many workers work as the store has room for.
+  /// Uses only as many workers as the store has room for.
   private mutating func makeRoom(_ room: Int?) {
     let workers = max(1, min(room ?? setting.workers, setting.workers))
     machine.allow(workers: workers)
@@ -445,7 +432,7 @@ package struct RunLogic {
     tell(.message("the database has room for \(workers) of \(setting.workers) workers for now"))
   }
 
-  /// Empties the log if it holds the run and none of the run's readers blocks that.
+  /// Empties the log if its length holds the run and none of the run's readers is active.
   private mutating func emptyLogIfQuiet() {
     guard held?.cause == .maximumWAL, mayEmptyLog, machine.isQuiet, !hasEnded,
       setting.logRemedy != nil

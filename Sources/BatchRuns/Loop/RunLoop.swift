@@ -1,26 +1,22 @@
 package import BatchIdentifiers
 import SystemPackage
 
-/// Performs the decisions of a ``RunLogic``: starts tasks for workers and writer, and returns the
-/// answers.
+/// Performs the effects of a ``RunLogic`` with tasks for workers and writer, and returns answers.
 package struct RunLoop<Processor: ChunkProcessor> {
-  /// What a loop needs besides its chunks.
   package struct Settings {
     package var policy: RunPolicy
-    /// The files of the run.
     package var files: RunFiles
-    /// Where the run receives an operator's requests.
     package var requests: any RunRequests
-    /// When the run's time is over.
+    /// When the time limit of the run ends.
     package var deadline: ContinuousClock.Instant?
     /// The source of further positions during the run; nil if all are known at the start.
     package var spans: (any SpanSource)?
-    /// Whether each worker commits the chunks that it prepared, rather than one writer all of them.
+    /// Whether each worker commits its own chunks; otherwise one writer commits all.
     package var workersCommit: Bool
-    /// Commits the chunks and empties its log when that is too long; nil for a run that writes to
-    /// no store.
+    /// Commits the chunks and empties its log if it is too long; nil for a run that writes to no
+    /// store.
     package var writer: (any ChunkWriter)?
-    /// Adds the store's own conditions, from what it already knows; nil for a store without any.
+    /// Adds the store's own conditions to those of the throttle; nil if the store has none.
     package var addStoreConditions: (@Sendable (inout RunThrottle.Conditions) -> Void)?
     package var stopRequests: AsyncStream<Void>
     /// How long chunks in flight may take to finish after a request to stop.
@@ -56,7 +52,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
 
   package typealias Event = RunLogic.Event
 
-  /// An answer, and what a worker hands over with it.
+  /// An answer, with the content that a worker has prepared.
   private typealias Reply = (answer: RunLogic.Answer, content: Processor.Prepared?)
 
   private let processor: Processor
@@ -66,23 +62,19 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private let start: ContinuousClock.Instant
   private var logic: RunLogic
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
-  /// Partial results of chunks to be retried.
+  /// Partial results of chunks that will be retried.
   private var postponed: [Range<Int>: Processor.Prepared] = [:]
   private var control: any RunRequests
-  /// The operator's requests.
   private var asked = RunControl()
-  /// The policy, with the operator's changes.
+  /// Includes the operator's changes.
   private var policy: RunPolicy
-  /// Events not yet reported.
   private var events: [Event] = []
   private var ending: RunStateMachine.Ending?
 
-  /// The first error, which ended the run.
   package var failure: BatchError? { logic.failure }
   /// Why the run was stopped, if not by a request to ``BatchRun``.
   package var stopReason: String? { logic.stopReason }
 
-  /// Makes a loop over the remaining positions of a list.
   package init(
     remaining: [Range<Int>],
     sizing: ChunkSizing,
@@ -116,14 +108,13 @@ package struct RunLoop<Processor: ChunkProcessor> {
 
   /// Runs until every position is done, the run is stopped, or a chunk fails.
   ///
-  /// - Parameter observe: Receives events; an error from it fails the run.
-  /// - Returns: How the run ended.
+  /// `observe` receives the events; an error that it throws fails the run.
   package mutating func run(
     observe: (Event) async throws(BatchError) -> Void
   ) async -> RunStateMachine.Ending {
     let watch = grace.watch(settings.writer, workers, settings.spans, obeying: settings.requests)
     let ending = await carryOut(observe: observe)
-    // So that it interrupts nothing while the end of the run is recorded.
+    // It must not interrupt anything while the end of the run is recorded.
     watch.cancel()
     await watch.value
     return ending
@@ -164,7 +155,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private func listen(in group: inout TaskGroup<Reply>) {
     let stopRequests = settings.stopRequests
     group.addTask { [grace] in
-      // Ends with the first request, or when this task is cancelled.
+      // The loop ends with the first request, or when this task is cancelled.
       for await _ in stopRequests { break }
       grace.begin()
       return (.stop, nil)
@@ -172,18 +163,17 @@ package struct RunLoop<Processor: ChunkProcessor> {
     guard let deadline = settings.deadline else { return }
     group.addTask { [grace, host = settings.host] in
       await host.sleep(host.now().duration(to: deadline))
-      // A cancelled task stops the run by request, not by its time limit.
+      // A cancelled task is a requested stop, not the end of the time limit.
       if Task.isCancelled { return (.stop, nil) }
       grace.begin()
       return (.outOfTime, nil)
     }
   }
 
-  /// The current circumstances, from the clock, the request file and the throttle's probe.
   private mutating func look() -> RunLogic.Moment {
     if let request = control.look() {
-      // The command has checked the settings; those of a file edited by hand are ignored if
-      // invalid.
+      // The command has validated the settings; a file edited by hand may have invalid ones, which
+      // are ignored.
       if request.settings != asked.settings,
         let adjusted = try? settings.policy.adjusted(by: request.settings)
       {
@@ -215,7 +205,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       case .close(let span): close(span, in: &group)
       case .answer(let answer, let delay):
         group.addTask { [host = settings.host] in
-          // Cancelled at the end of the run, which then need not wait.
+          // Cancelled at the end of the run, so that the end need not wait.
           await host.sleep(delay)
           return (answer, nil)
         }

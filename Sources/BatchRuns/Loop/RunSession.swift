@@ -2,43 +2,38 @@ package import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 
-/// One process's part of a run: what it has seen committed, and what it reports.
+/// The part of a run that one process executes: its committed chunks and its reports.
 package final class RunSession {
   package let checkpoint: Checkpoint
-  /// What knows which chunks are done.
   package var ledger: any RunLedger
   let host: RunEnvironment
-  /// When this process began to process chunks.
   package let start: ContinuousClock.Instant
-  /// The failed identifiers being retried; nil in a first run.
+  /// The failed identifiers that are being retried; nil in any other run.
   private let retried: RetriedIdentifiers?
-  /// The number of identifiers for this process to do, and of those done.
+  /// How many identifiers this process has to do, and how many it has done.
   private let toDo: Int
   private var doneHere = 0
   private var speed = WorkSpeed()
   package internal(set) var progress: RunProgress
-  /// The done positions.
   package private(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
-  /// How long this process selected before it began with the chunks.
+  /// How long this process took for the selection.
   private let selection: Duration
-  /// How long the run was held, except for the current hold.
+  /// How long the run has been held, without the current hold.
   private var throttledBefore: Double
   /// How long this process was held by anything but a pace, except for the current hold.
   private var idleBefore = Duration.zero
   /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
   var failure: BatchError?
-  /// What holds the run, and since when it has been held, for any reason.
+  /// The current reason of the hold, and when the hold began, for whatever reason.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
-  /// The passed-over identifiers that no record lists yet, if the file is the ledger.
+  /// Not recorded yet; used only if the file is the ledger.
   var passedOver = PassedOverRecord()
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
-  /// Makes a session that begins after a selection, resumes after the done positions, or retries failed
-  /// identifiers.
   package init(
     checkpoint: Checkpoint,
     done: DoneRanges,
@@ -70,7 +65,6 @@ package final class RunSession {
     if isResumed { progress.resumedAt = done.count }
   }
 
-  /// The run's UUID.
   package var run: String { checkpoint.metadata.run }
 
   /// The positions still to do, or the indexes of the failed identifiers to retry.
@@ -80,15 +74,14 @@ package final class RunSession {
 
   package var isComplete: Bool { done.count == checkpoint.list.count }
 
-  /// The average size of the done chunks; nil if there are none.
   package var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
 
-  /// What happens when identifiers of the run fail; all retried ones may fail again.
+  /// The failure policy; in a retry, all identifiers may fail again.
   package func failurePolicy(_ skip: RunPolicy.Skip) -> FailurePolicy {
     retried == nil ? skip.failurePolicy(of: checkpoint.list.count) : .skip(upTo: .max)
   }
 
-  /// Notes that a chunk is committed, and records that if the last record is older than `interval`.
+  /// Counts a committed chunk, and records progress if the last record is older than `interval`.
   package func committed(
     _ chunk: Range<Int>,
     _ commit: Commit,
@@ -114,8 +107,8 @@ package final class RunSession {
 
   /// Whether the last record is older than `interval`, or there is much to record.
   ///
-  /// Where only the file knows what is done, the first records come sooner: whoever looks at a run in its
-  /// first seconds, or kills it, finds most of what it has done.
+  /// If the file is the only record, the first records are written sooner, so that a run that is
+  /// inspected or killed in its first seconds has recorded most of its work.
   private func isDue(after interval: Duration) -> Bool {
     let now = host.now()
     let isOnlyRecord = checkpoint.metadata.ledger == .file
@@ -124,25 +117,24 @@ package final class RunSession {
       || passedOver.pieces.count > PassedOverRecord.byteLimit
   }
 
-  /// When a file that is a run's only record gets its first record at the latest.
+  /// The maximum delay of the first record, if the file is the only one.
   private static let firstRecord = Duration.milliseconds(500)
 
-  /// Whether nothing was reported for `interval`; if so, notes a report.
+  /// Whether nothing was reported for `interval`; if so, a report is assumed to follow.
   package func shouldTell(every interval: Duration) -> Bool {
     guard toldAt.duration(to: host.now()) >= interval else { return false }
     toldAt = host.now()
     return true
   }
 
-  /// Records that the run continues, even if the file says that it is finished: from now on, the
-  /// store counts.
+  /// Records that the run continues, even if the file says that it is finished: now the store is
+  /// the authority.
   package func reopen() throws(BatchError) {
     try write(.running)
   }
 
-  /// Appends the progress of a running run to the checkpoint.
-  ///
-  /// If the database is locked, the record waits until the next one is due.
+  /// Records the progress of a running run; if the database is locked, the next record makes up for
+  /// it.
   private func recordProgress() async throws(BatchError) {
     do throws(BatchError) {
       try await record(progress.state)
@@ -152,9 +144,7 @@ package final class RunSession {
     }
   }
 
-  /// Notes that the run is held.
-  ///
-  /// - Returns: Whether to report it; a mere pace is reported only the first time.
+  /// Registers a hold; returns whether to report it, which for a mere pace is only the first time.
   package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool {
     let isNew = held?.by.cause != hold.cause
     if isNew { endHold() }
@@ -175,12 +165,10 @@ package final class RunSession {
     if isRecorded { try write(.running) }
   }
 
-  /// Notes that time passes, and what the run waits for, nil for nothing.
+  /// Called on every tick with what the run waits for; returns whether a wait has begun or ended.
   ///
-  /// A wait, or a pace that holds the run for long, must reach the file.
-  ///
-  /// - Returns: Whether to report it: a wait has begun or ended.
-  /// - Throws: Errors of the file.
+  /// A wait, and a pace that holds the run for longer than the interval, must be written to the
+  /// file.
   package func pass(
     waitingFor what: String?,
     recordingEvery interval: Duration
@@ -192,7 +180,7 @@ package final class RunSession {
     return isNew
   }
 
-  /// How long a wait goes untold.
+  /// The duration after which a wait is reported.
   package static let untoldWait = Duration.seconds(2)
 
   /// Notes that settings have changed: the speed is measured from now on.
@@ -212,7 +200,7 @@ package final class RunSession {
     progress.throttle = nil
   }
 
-  /// How long the run has been held so far.
+  /// How long the run has been held, including the current hold.
   private var throttledSeconds: Double {
     throttledBefore + (held.map { $0.since.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
@@ -251,8 +239,8 @@ package final class RunSession {
 
   /// Records that the run was stopped, and why if not by request.
   ///
-  /// A locked database does not keep a run from stopping: the ledger in the store has what the file
-  /// then lacks.
+  /// A locked database does not keep a run from stopping: the ledger in the store has the chunks
+  /// that the file lacks.
   private func stop(because reason: String? = nil) async throws(BatchError) {
     progress.stopReason = reason
     do throws(BatchError) {
@@ -263,11 +251,11 @@ package final class RunSession {
     }
   }
 
-  /// Notes that the run failed outside its chunks.
+  /// Records that the run failed outside its chunks.
   package func fail(_ error: BatchError) {
     failure = failure ?? error
-    // If even this cannot be recorded, the last record and the ledger still say what is done. If
-    // another process has taken over the run, only that one may write to the record.
+    // If this cannot be recorded, the last record and the ledger still say what is done. If another
+    // process has taken over the run, only that process may write.
     if error.code != .alreadyRunning { try? write(.failed) }
     progress.state = .failed
   }

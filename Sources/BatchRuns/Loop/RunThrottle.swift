@@ -4,26 +4,22 @@ import SystemPackage
 /// Decides whether a run is held back, and why.
 ///
 /// It checks nothing itself: the caller passes commits, conditions, and the time since the run
-/// began. The first true reason counts, those set by an operator before those that pass by
+/// began. The first true reason applies; reasons set by an operator precede those that pass by
 /// themselves.
 package struct RunThrottle {
-  /// The conditions around the run.
   package struct Conditions: Hashable {
-    /// Whether the flag file exists.
     package var isFlagged = false
-    /// Whether an operator has paused the run.
     package var isPaused = false
     /// The free space on the database's file system, in bytes; nil if unknown.
     package var freeDisk: Int64?
-    /// The minute of the day in local time.
+    /// In local time.
     package var minuteOfDay = 0
-    /// Why the store itself wants the run to wait.
+    /// Why the store itself makes the run wait.
     package var storeHold: StoreHold?
-    /// How many workers the store has room for, one at least; nil for any number.
+    /// The number of workers that the store has room for, at least one; nil for any number.
     package var workers: Int?
   }
 
-  /// A store's reason to wait, in its own words.
   package struct StoreHold: Hashable, Sendable {
     /// A short name of the reason.
     package let name: String
@@ -37,7 +33,7 @@ package struct RunThrottle {
 
   /// Why the run is held back, and for how long at least.
   package struct Hold: Hashable {
-    /// The job's key or the command that asks for it, or the store's name for it.
+    /// The key of a job, a command, or a store's name for its reason.
     package struct Cause: RawRepresentable, Hashable {
       package let rawValue: String
 
@@ -55,33 +51,33 @@ package struct RunThrottle {
     }
 
     package let cause: Cause
-    /// The reason as shown.
+    /// The reason as users see it.
     package let reason: String
-    /// When to check again; soon, since an operator may change the settings.
+    /// The time until the next check; short, since an operator may change the settings.
     package let duration: Duration
     /// The identifiers per second that a pace allows.
     package var rate: Double?
-    /// Whether the reason is known to be the right one; a log that is too long may only have to be emptied.
+    /// Whether the reason is certain; a log that is too long may only need to be emptied.
     package var isKnown = true
 
-    /// Whether it ends by itself: the run continues, only more slowly.
+    /// Whether the hold ends by itself, so that the run only becomes slower.
     package var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
   }
 
-  /// How long a changed condition may go unnoticed.
+  /// The maximum time for which a changed condition may go unnoticed.
   package static let lookInterval = Duration.milliseconds(100)
-  /// How much time lost by late wake-ups is made up for.
+  /// The maximum time lost by late wake-ups that is made up for.
   private static let slack = Duration.milliseconds(100)
 
-  /// The settings, which may change during the run.
+  /// May change during the run.
   package var settings: RunPolicy.Throttle {
     didSet {
-      // A delay due to the old rate does not apply to the new one.
+      // A delay computed from the old rate does not apply to the new one.
       if settings.identifiersPerSecond != oldValue.identifiersPerSecond { due = .zero }
       if settings.sleepRatio != oldValue.sleepRatio { rested = .zero }
     }
   }
-  /// When the rate allows the next identifiers to be committed.
+  /// When the rate allows the next commit.
   private var due = Duration.zero
   /// When the rest after the last chunk ends.
   private var rested = Duration.zero
@@ -89,10 +85,10 @@ package struct RunThrottle {
   package var logBytes = 0 {
     didSet { if logBytes <= settings.maximumWAL { logIsBlocked = false } }
   }
-  /// Whether the log is too long although the run has tried to empty it.
+  /// Whether the log is too long even though the run has tried to empty it.
   private var logIsBlocked = false
 
-  /// Who may keep the log from being emptied, and what to do about it.
+  /// What may keep the log from being emptied, and how to fix it.
   private let logRemedy: String
 
   package init(_ throttle: RunPolicy.Throttle, logRemedy: String = "") {
@@ -100,16 +96,16 @@ package struct RunThrottle {
     self.logRemedy = logRemedy
   }
 
-  /// Whether the time of a chunk determines when the next one may be committed.
+  /// Whether the duration of a chunk affects when the next one may be committed.
   package var setsPace: Bool { settings.identifiersPerSecond != nil || settings.sleepRatio != nil }
 
-  /// Notes how long the log still is although the run has tried to empty it.
+  /// Records the length of the log after the run has tried to empty it.
   package mutating func emptiedLog(to bytes: Int) {
     logBytes = bytes
     logIsBlocked = bytes > settings.maximumWAL
   }
 
-  /// Notes a committed chunk and how long it took.
+  /// Records a committed chunk and how long it took.
   package mutating func committed(_ count: Int, took duration: Duration, at now: Duration) {
     if let rate = settings.identifiersPerSecond {
       due = max(due, now - Self.slack) + .seconds(Double(count) / rate)
@@ -117,7 +113,7 @@ package struct RunThrottle {
     if let ratio = settings.sleepRatio { rested = now + duration * ratio }
   }
 
-  /// Why the run stops now, or nil: its hours are over, and it is not to wait for the next.
+  /// Why the run stops now, or nil: it is outside its window, and `outsideWindow` is `stop`.
   package func end(_ conditions: Conditions) -> String? {
     guard settings.outsideWindow == .stop, let window = settings.window,
       !window.contains(minuteOfDay: conditions.minuteOfDay)
@@ -125,7 +121,7 @@ package struct RunThrottle {
     return "throttle.window: it is not \(window)"
   }
 
-  /// Why nothing may be done now, or nil.
+  /// Why the run must wait now, or nil.
   package func hold(at now: Duration, _ conditions: Conditions) -> Hold? {
     func hold(_ cause: Hold.Cause, _ reason: String, until end: Duration? = nil) -> Hold {
       Hold(

@@ -2,15 +2,12 @@ import BatchIdentifiers
 
 /// The time that chunks in flight have to finish after a stop.
 ///
-/// When it is over, their statements are interrupted repeatedly until the run has ended, since one
-/// may not have been running at the time.
-///
-/// It has its own task, since the run itself may wait for the lane.
+/// When it is over, their statements are interrupted repeatedly until the run has ended, since a
+/// statement may not have been running at that moment. This has its own task, since the run itself
+/// may be waiting for the lane.
 package final class StopGrace: Sendable {
-  /// How often statements are interrupted.
   private static let interval = Duration.milliseconds(10)
 
-  /// The length of the grace period after a request.
   private let duration: Duration
   private let host: RunEnvironment
   private let deadline = Lock<ContinuousClock.Instant?>(nil)
@@ -20,20 +17,19 @@ package final class StopGrace: Sendable {
     self.host = host
   }
 
-  /// Begins the grace period, unless it has begun.
+  /// Begins the grace period, unless it has already begun.
   package func begin() {
     let end = host.now() + duration
     deadline.withLock { $0 = $0 ?? end }
     RunStop.current?.begin()
   }
 
-  /// Whether the grace period is over.
   package var isOver: Bool {
     deadline.withLock { $0.map { $0 <= host.now() } ?? false } || RunStop.isOver()
   }
 
-  /// Waits for a request to stop and, when the grace period is over, interrupts the run's
-  /// statements until the task is cancelled.
+  /// Waits for a stop and, after the grace period, interrupts the run's statements until the task
+  /// is cancelled.
   package func watch(
     _ writer: (any ChunkWriter)?,
     _ workers: [some ChunkWorker],

@@ -1,18 +1,16 @@
 import BatchPlatform
 package import SystemPackage
 
-/// Checks the conditions that a throttle needs, and no others.
+/// Checks only the conditions that the throttle uses.
 package struct ThrottleProbe {
   private let throttle: RunPolicy.Throttle
   private let database: FilePath
 
-  /// Makes a probe for a run on a database.
   package init(_ throttle: RunPolicy.Throttle, _ database: FilePath) {
     self.throttle = throttle
     self.database = database
   }
 
-  /// The current conditions.
   package func look() -> RunThrottle.Conditions {
     var conditions = RunThrottle.Conditions()
     if let file = throttle.flagFile { conditions.isFlagged = FileSystem.status(of: file) != nil }

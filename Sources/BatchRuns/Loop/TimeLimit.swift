@@ -1,6 +1,6 @@
 package import BatchIdentifiers
 
-/// Runs `body` on another thread, and waits for it here, at most for `limit`.
+/// Runs `body` on another thread, and blocks this one until it returns, at most for `limit`.
 package func withTimeLimit<Value: Sendable>(
   _ limit: Duration?,
   _ body: @escaping @Sendable () throws(BatchError) -> Value

@@ -4,12 +4,12 @@ package import BatchIdentifiers
 public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
   private static let minutesOfDay = 24 * 60
 
-  /// Its first minute of the day.
+  /// The first minute of the window, counted from midnight.
   public let start: Int
-  /// The minute of the day after its last.
+  /// The minute after the last one of the window, counted from midnight.
   public let end: Int
 
-  /// A window of minutes of the day; nil if they are equal or out of range.
+  /// Makes a window from minutes of the day; returns nil if they are equal or out of range.
   public init?(from start: Int, until end: Int) {
     guard (0..<Self.minutesOfDay).contains(start), (0...Self.minutesOfDay).contains(end),
       start != end
@@ -18,9 +18,7 @@ public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
     self.end = end
   }
 
-  /// Parses a window such as `22:00-06:00`.
-  ///
-  /// - Throws: A `BatchError` with code `invalidJob` and no location.
+  /// Parses a window such as `22:00-06:00`; the error has no location.
   package init(parsing text: String) throws(BatchError) {
     let times = text.split(separator: "-", omittingEmptySubsequences: false).map(Self.minute)
     guard times.count == 2, let start = times[0], let end = times[1],
@@ -44,15 +42,14 @@ public struct DailyWindow: Hashable, Sendable, CustomStringConvertible {
     return hours * 60 + minutes
   }
 
-  /// The number of minutes in it.
   package var minutes: Int { start < end ? end - start : Self.minutesOfDay - start + end }
 
-  /// Whether it contains a minute of the day.
+  /// Returns whether the window contains a minute of the day.
   public func contains(minuteOfDay minute: Int) -> Bool {
     start < end ? (start..<end).contains(minute) : minute >= start || minute < end
   }
 
-  /// The window in the form that is parsed.
+  /// The window as a job file writes it.
   public var description: String {
     func text(_ minute: Int) -> String {
       [minute / 60, minute % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")

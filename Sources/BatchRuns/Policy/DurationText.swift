@@ -7,8 +7,6 @@ extension Duration {
   ]
 
   /// Parses a duration with units: `50ms`, `1.5s`, `10m`, `3h55m`, `1d12h`.
-  ///
-  /// - Throws: A `BatchError` with code `invalidJob` and no location.
   package init(parsing text: String) throws(BatchError) {
     // Each number begins a part: 3h and 55m.
     var starts = [text.startIndex]
@@ -53,12 +51,9 @@ extension Duration {
   }
 }
 
-/// A number of bytes, written with a unit.
 package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
-  /// The number of bytes.
   package let bytes: Int64
 
-  /// Makes a size of this many bytes.
   package init(bytes: Int64) { self.bytes = bytes }
 
   /// The size for people, such as `4.2 MB`, `64 MB`, `999 bytes`.
@@ -75,8 +70,6 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Parses a size with a unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
-  ///
-  /// - Throws: A `BatchError` with code `invalidJob` and no location.
   package init(parsing text: String) throws(BatchError) {
     let quantity = try Quantity(
       parsing: text[...],
@@ -96,12 +89,11 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
 /// A decimal number with a unit, as a whole number of the smallest unit.
 private struct Quantity {
   let amount: Int64
-  /// The size of its unit in smallest units.
+  /// The number of smallest units in one of this unit.
   let unit: Int64
-  /// Whether it has no decimals.
+  /// Whether the number was written without decimals.
   let isWhole: Bool
 
-  /// Parses a quantity, which may be part of a longer text.
   init(
     parsing text: Substring,
     of whole: String,

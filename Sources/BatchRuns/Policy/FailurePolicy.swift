@@ -2,17 +2,18 @@ package import BatchIdentifiers
 
 /// What happens to a chunk when one of its identifiers fails.
 package enum FailurePolicy: Sendable, Hashable {
-  /// The chunk fails, and nothing of it is done.
+  /// The chunk fails, and none of its rows are changed.
   case failChunk
   /// The identifier is skipped, up to this many in the run, as the named setting allows.
   case skip(upTo: Int, allowedBy: String = "skip.limit")
 
-  /// How many may be skipped.
   package var limit: Int {
     if case .skip(let limit, _) = self { limit } else { 0 }
   }
 
-  /// The policy after some failures: possibly more than allowed, since a job can be resumed with a
+  /// The policy after some failures.
+  ///
+  /// There may be more than the limit: a job can be resumed with a lower one.
   /// lower limit.
   package func after(_ failures: Int) -> FailurePolicy {
     guard case .skip(let limit, let setting) = self else { return self }

@@ -1,12 +1,12 @@
 extension RunPolicy {
   /// How many records of earlier runs to keep besides that of the last one.
   public enum History: Hashable, Sendable {
-    /// Those of this many runs.
+    /// The records of this many runs.
     case runs(Int)
-    /// Those of runs started within this time.
+    /// The records of runs that started within this time.
     case time(Duration)
 
-    /// The last 20.
+    /// The records of the last 20 runs.
     public static let standard = History.runs(20)
     /// The maximum number of records, whatever the setting.
     public static let limit = 1000

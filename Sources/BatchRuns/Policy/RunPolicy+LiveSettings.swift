@@ -25,9 +25,6 @@ extension RunPolicy {
   }
 
   /// The policy with some settings replaced; the text `none` removes one.
-  ///
-  /// - Throws: `BatchError` of code `invalidJob` if a setting cannot be changed or has an invalid
-  ///   value.
   package func adjusted(by settings: [String: String]) throws(BatchError) -> RunPolicy {
     var policy = self
     for (name, text) in settings {

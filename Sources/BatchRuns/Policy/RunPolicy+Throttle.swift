@@ -1,7 +1,7 @@
 public import SystemPackage
 
 extension RunPolicy {
-  /// What holds a run: any of these conditions, while it is true.
+  /// The conditions that hold a run back while any of them is true.
   public struct Throttle: Hashable, Sendable {
     /// The maximum number of identifiers committed per second.
     public var identifiersPerSecond: Double?
@@ -11,18 +11,18 @@ extension RunPolicy {
     public var maximumWAL: Int64
     /// The free space in bytes that the database's file system must have.
     public var minimumFreeDisk: Int64?
-    /// A file that holds the run while it exists.
+    /// A file that holds the run back while it exists.
     public var flagFile: FilePath?
-    /// Whether a vacuum of the table holds the run; on PostgreSQL only.
+    /// Whether a vacuum of the table holds the run back; on PostgreSQL only.
     public var yieldsToVacuum: Bool
     /// The hours of the day in which the run may work.
     public var window: DailyWindow?
-    /// What to do outside these hours.
+    /// What to do outside the hours of `window`.
     public var outsideWindow: OutsideWindow
 
-    /// What a run does outside its hours.
+    /// What a run does outside the hours of its window.
     public enum OutsideWindow: String, CaseIterable, Sendable {
-      /// It waits for them.
+      /// It waits for the window.
       case wait
       /// It stops and can be resumed.
       case stop
@@ -49,7 +49,7 @@ extension RunPolicy {
       self.outsideWindow = outsideWindow
     }
 
-    /// The maximum chunk size that keeps a rate even: a second's worth.
+    /// The number of identifiers allowed per second; larger chunks would make the rate uneven.
     package var largestChunk: Int? { identifiersPerSecond.map { max(1, Int($0)) } }
   }
 }

@@ -3,11 +3,8 @@ import SystemPackage
 
 /// A setting of a policy that violates a rule.
 package struct SettingProblem: Sendable {
-  /// Its path in a job file.
   package let path: [String]
-  /// What is wrong.
   package let message: String
-  /// How to fix it.
   package let remedy: String?
 
   package init(_ path: String..., message: String, remedy: String?) {
@@ -22,7 +19,6 @@ extension RunPolicy {
   public static let skipLimit = 100_000
   /// The maximum number of retries per chunk.
   public static let retryLimit = 1000
-  /// The minimum limit of the write-ahead log, in bytes.
   package static let leastMaximumWAL: Int64 = 1_000_000
   /// The maximum number of rows per chunk.
   public static let chunkSizeLimit = 1_000_000
@@ -34,9 +30,9 @@ extension RunPolicy {
     duration: Duration.seconds(365 * 24 * 60 * 60), name: "365 days"
   )
 
-  /// Checks every rule of the settings.
+  /// Checks all settings.
   ///
-  /// - Throws: `BatchError` of code `invalidJob` that reports all problems, one per line.
+  /// - Throws: `BatchError` of code `invalidJob` that lists the problems, one per line.
   public func validate() throws(BatchError) {
     let errors = problems().map { problem in
       BatchError(
@@ -49,7 +45,6 @@ extension RunPolicy {
     if let error = BatchError.joining(errors) { throw error }
   }
 
-  /// The settings that violate a rule.
   package func problems() -> [SettingProblem] {
     var problems = chunkProblems()
     if let workers, !(1...Self.workerLimit).contains(workers) {
@@ -223,7 +218,6 @@ extension RunPolicy {
     }
   }
 
-  /// The problems of a duration setting.
   package static func problems(
     of duration: Duration,
     _ section: String,

@@ -1,13 +1,13 @@
 import BatchPlatform
 public import SystemPackage
 
-/// How a run works: everything but which rows it changes, and to what.
+/// The settings of a run, except which rows it changes and how.
 ///
 /// A run can be resumed with another policy.
 public struct RunPolicy: Hashable, Sendable {
   /// How many identifiers to process at a time.
   public var chunk: Chunk
-  /// The number of background contexts; nil for the number of cores.
+  /// The number of workers, each with its own background context; nil for the number of cores.
   public var workers: Int?
   /// How often a chunk is retried after a transient failure.
   public var retry: Retry
@@ -47,8 +47,7 @@ public struct RunPolicy: Hashable, Sendable {
 extension RunPolicy {
   /// How many rows to process at a time.
   public struct Chunk: Hashable, Sendable {
-    /// The number of rows per chunk, each written in one transaction; with a target, of the
-    /// first chunk.
+    /// The number of rows per chunk, which is one transaction; with a target, of the first chunk.
     public var size: Int
     /// How long a chunk should take; nil for chunks of a fixed size.
     public var target: Duration?
@@ -77,12 +76,12 @@ extension RunPolicy {
     }
   }
 
-  /// How often a chunk is retried after a transient failure: another connection holds the database
-  /// longer than its `busyTimeout`, a handler throws `retryLater`, or a command asks for it.
+  /// How often a chunk is retried after a transient failure: a database locked for longer than
+  /// `busyTimeout`, a handler that throws `retryLater`, or a command that asks for a retry.
   public struct Retry: Hashable, Sendable {
     /// The maximum retries per chunk; with 0 the first failure is final.
     public var limit: Int
-    /// The approximate delay before the first retry; doubles each time.
+    /// The approximate delay before the first retry; it doubles with each further one.
     public var backoff: Duration
     /// The longest delay.
     public var maximumBackoff: Duration
@@ -101,12 +100,13 @@ extension RunPolicy {
 
   /// How many identifiers may fail before the run stops.
   ///
-  /// An identifier fails if its row's change alone is refused: by a constraint, a trigger, or an
-  /// expression that fails for its values. It is recorded, and the others of its chunk are done.
+  /// An identifier fails if the change of its row is refused: by a constraint, a trigger, or an
+  /// expression that fails for its values. The failure is recorded, and the rest of the chunk is
+  /// committed.
   public struct Skip: Hashable, Sendable {
     /// How many identifiers may fail; with 0 the first failure stops the run.
     public var limit: Int
-    /// What fraction of all identifiers may fail.
+    /// The fraction of all identifiers that may fail.
     public var ratio: Double
 
     /// Makes the limits.
@@ -115,7 +115,7 @@ extension RunPolicy {
       self.ratio = ratio
     }
 
-    /// The failure policy for a total number of identifiers, from both limits.
+    /// The failure policy for a run of `total` identifiers: the stricter of the two limits.
     package func failurePolicy(of total: Int) -> FailurePolicy {
       guard limit > 0 else { return .failChunk }
       let share = Int((Double(total) * ratio).rounded(.down))
@@ -140,7 +140,7 @@ extension RunPolicy {
     public var interval: Duration
     /// Where the list of identifiers is kept.
     public var list: List
-    /// How long to remember identifiers of finished work; nil for forever.
+    /// How long to remember the IDs of finished work; nil for forever.
     public var keepRunIDs: Duration?
 
     /// Makes the settings of a checkpoint.
@@ -172,8 +172,8 @@ extension RunPolicy {
       )
     }
 
-    /// Runs that ended before this are no longer remembered, as an ISO 8601 timestamp in UTC; nil
-    /// if all are.
+    /// The time of the oldest end that is still remembered, in ISO 8601 and UTC; nil if runs are
+    /// never forgotten.
     package var oldestEnd: String? {
       keepRunIDs.map {
         Date.now.addingTimeInterval(-($0 / .seconds(1))).formatted(.iso8601)

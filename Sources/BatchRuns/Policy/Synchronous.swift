@@ -1,4 +1,4 @@
-/// When a commit waits for the disk.
+/// When a commit waits until its data is on the disk.
 ///
 /// See <https://www.sqlite.org/pragma.html#pragma_synchronous>.
 public enum Synchronous: String, Sendable, CaseIterable {

@@ -1,11 +1,11 @@
 import BatchPlatform
 
-/// The peak resident memory of this process, in bytes.
+/// In bytes.
 package func peakResidentBytes() -> Int {
   var usage = rusage()
   #if os(Linux)
-  // getrusage(2)'s peak survives execve(2): a small process started by a large one would seem as
-  // large.
+  // The peak of getrusage(2) survives execve(2): a small process started by a large one would seem
+  // as large.
   let peak = kernelText(at: "/proc/self/status")?
     .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
     .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }

@@ -1,16 +1,16 @@
 public import BatchIdentifiers
 
-/// What a run reports while it is in progress.
+/// An event that a run reports while it is in progress.
 public enum RunEvent: Sendable {
   /// A new run has selected its identifiers.
   case started(RunSummary)
-  /// An unfinished run resumes.
+  /// An unfinished run was resumed.
   case resumed(RunSummary)
   /// The failed identifiers are being retried.
   case retryingFailures(RunSummary)
   /// Chunks were committed.
   case progress(RunSummary)
-  /// The run is held, for the reason in the summary.
+  /// The throttle holds the run, for the reason in the summary.
   case throttled(RunSummary)
   /// A chunk failed transiently and will be retried.
   case retrying(ChunkRetry)
@@ -43,16 +43,16 @@ public enum RunEvent: Sendable {
   }
 }
 
-/// A chunk that failed transiently and will be retried.
+/// The retry of a chunk that failed transiently.
 public struct ChunkRetry: Sendable {
-  /// Its positions in the list.
+  /// The positions of the chunk in the list.
   public let positions: Range<Int>
-  /// What was wrong.
+  /// The error that the chunk failed with.
   public let error: BatchError
-  /// Which retry comes next, counted from 1.
+  /// The number of the next retry, counted from 1.
   public let attempt: Int
-  /// The maximum number of retries.
+  /// The maximum number of retries of a chunk.
   public let limit: Int
-  /// The delay before it.
+  /// The delay before the retry.
   public let delay: Duration
 }

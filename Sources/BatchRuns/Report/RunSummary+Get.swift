@@ -1,19 +1,21 @@
 public import BatchIdentifiers
 
 extension BatchError.Code {
-  /// Every identifier of a run is done, and some failed.
+  /// Every identifier of the run is done, but some failed.
   public static let identifiersFailed = Self(rawValue: "identifiersFailed")
 }
 
 extension RunSummary {
-  /// Returns the summary of a run that has completed, and throws for any other.
+  /// Returns the summary of a completed run, and throws for any other.
   ///
   ///     let summary = try await BatchRun(job).run().get()
   ///
-  /// - Parameter allowsFailures: Whether identifiers may have failed, as many as the job's `skip` allows.
+  /// - Parameter allowsFailures: Whether failed identifiers are accepted, up to the limit of the
+  ///   job's `skip`.
   /// - Returns: The summary itself.
-  /// - Throws: `BatchError`: what failed the run, or kept its end from being acknowledged; of code `interrupted` for a run
-  ///   that was stopped, `identifiersFailed` for one in which identifiers failed.
+  /// - Throws: `BatchError`: the error that ended the run, or the reason why its end could not be
+  ///   acknowledged; of code `interrupted` if the run was stopped, of code `identifiersFailed` if
+  ///   identifiers failed.
   public func get(allowingFailures allowsFailures: Bool = false) throws(BatchError) -> RunSummary {
     if let failure { throw failure }
     if let unacknowledged { throw unacknowledged }

@@ -2,7 +2,7 @@ public import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 
-/// The state of a run, in the form of `status --json`.
+/// The state of a run, as `status --json` prints it.
 public struct RunSummary: Sendable, Encodable {
   /// The job's name.
   public var job: String
@@ -10,53 +10,53 @@ public struct RunSummary: Sendable, Encodable {
   public var run: String
   /// What it is doing, or how it ended.
   public var state: RunState
-  /// How many identifiers were selected.
+  /// The number of selected identifiers.
   public var total: Int
-  /// How many are done: the sum of the outcomes.
+  /// The number of done identifiers: the sum of the outcomes.
   public var done: Int { outcomes.total }
-  /// Their outcomes.
+  /// The number of identifiers per outcome.
   public var outcomes: Outcomes
-  /// How many chunks are committed.
+  /// The number of committed chunks.
   public var chunks: Int
-  /// How many identifiers were done when the run last resumed; 0 if it never did.
+  /// The number of identifiers done when the run last resumed; 0 if it never did.
   public var resumedAt: Int
-  /// When it first started, in ISO 8601 and UTC; nil if only its end is known.
+  /// When the run first started, in ISO 8601 and UTC; nil if only its end is known.
   public var startedAt: String?
-  /// When it finished, failed or stopped; nil while it runs, and if it was killed.
+  /// When the run finished, failed or stopped; nil while it runs, and if it was killed.
   public var endedAt: String?
-  /// When it last recorded its progress.
+  /// When the run last recorded its progress.
   public var lastSeenAt: String?
-  /// Whether its process was killed before recording its end.
+  /// Whether the process was killed before it could record the end of the run.
   public var wasKilled = false
   /// How long the run has taken, over all resumptions.
   public var elapsedSeconds: Double
-  /// The last process's part of that; nil if only the end of the run is known.
+  /// The part of `elapsedSeconds` spent by the last process; nil if only the run's end is known.
   public var processSeconds: Double?
   /// The speed over the last minute without holds, or, once a process has ended, over its work; nil
   /// before anything was done.
   public var identifiersPerSecond: Double?
-  /// The time left at that speed; nil if it is not running.
+  /// The estimated time left at that speed; nil if the run is not running.
   public var etaSeconds: Double?
-  /// The peak resident memory of the process.
+  /// The peak resident memory of the process, in bytes.
   public var peakResidentBytes: Int
-  /// The peak size of the write-ahead log.
+  /// The peak size of the write-ahead log, in bytes.
   public var peakWALBytes: Int
-  /// The checkpoint file; empty for a run on PostgreSQL, which has none.
+  /// The path of the checkpoint file; empty for a run on PostgreSQL, which has none.
   public var checkpoint: String
-  /// The file that an export wrote or writes.
+  /// The path of the file that an export writes.
   public var output: String?
-  /// How many texts in the export's file are not UTF-8, and were replaced by U+FFFD or encoded; 0 for other
-  /// actions.
+  /// How many texts in the export's file are not UTF-8, and were replaced by U+FFFD or encoded; 0
+  /// for other actions.
   public var invalidTexts: Int
   /// Why the run is held back.
   public var throttle: String?
-  /// How long the run has been held back, over all its resumptions.
+  /// How long the throttle has held the run, over all resumptions.
   public var throttledSeconds: Double
-  /// What the run waits for, if that takes longer than usual, and for how long: a command that is silent.
+  /// What the run waits for, and for how long, if that takes longer than usual: a silent command.
   public var waiting: String?
   /// Why the run was stopped, if not by request.
   public var stopReason: String?
-  /// What stopped the run, on one line.
+  /// The error that stopped the run, on one line.
   public var error: String?
   /// The three most frequent reasons why identifiers failed, once a run recorded in a file is finished.
   public package(set) var reasons: [FailureCount] = []
@@ -65,14 +65,13 @@ public struct RunSummary: Sendable, Encodable {
     didSet { error = failure?.description ?? error }
   }
 
-  /// Why the end of a finished run could not be reported, or nil; not part of the JSON.
+  /// Why the end of a finished run could not be reported; not part of the JSON.
   ///
-  /// No rows are left to do: called again, the run only reports its end again.
+  /// No rows are left to process: another call only reports the end again.
   public var unacknowledged: BatchError?
-  /// The caller's ID of the work.
+  /// The ID that the caller gave the work.
   public var runID: String?
 
-  /// The `stopReason` of a cancelled run.
   package static let cancellation = "batch cancel"
 
   private enum CodingKeys: String, CodingKey {
@@ -103,7 +102,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
     let ofProcess = processSeconds.map { ($0 * 1000).rounded() / 1000 }
     try container.encode(ofProcess, forKey: .processSeconds)
-    // Low rates keep decimals.
+    // Low rates keep three decimals.
     let rate = identifiersPerSecond.map { $0 < 10 ? ($0 * 1000).rounded() / 1000 : $0.rounded() }
     try container.encode(rate, forKey: .identifiersPerSecond)
     try container.encode(etaSeconds.map { ($0 * 10).rounded() / 10 }, forKey: .etaSeconds)
@@ -153,7 +152,7 @@ extension RunSummary {
     chunks = past.chunks
   }
 
-  /// The summary of a run that did not begin.
+  /// Makes the summary of a run that was not started.
   package init(notBegun job: String, path: String) {
     let metadata = RunMetadata(
       run: "",

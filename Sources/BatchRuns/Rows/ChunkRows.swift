@@ -1,19 +1,15 @@
 package import BatchIdentifiers
 
-/// Rows for a handler: the columns that it reads, and each row's identifier.
+/// Rows for a handler: the columns that it reads, and the identifier of each row.
 package struct ChunkRows: Sendable {
-  /// The names of the columns.
   package let columns: [String]
-  /// The values, a row for each row.
   package let values: ValueBlock
-  /// The number of each row's identifier among those of its chunk, ascending.
+  /// The number of each row's identifier within the chunk, ascending.
   private let numbers: [Int]
   /// The position of the chunk's first identifier in the list.
   private let first: Int
-  /// The key of a number.
   private let key: @Sendable (_ number: Int) -> PrimaryKey
 
-  /// Makes rows of a chunk.
   package init(
     _ values: ValueBlock,
     of columns: [String],
@@ -28,19 +24,15 @@ package struct ChunkRows: Sendable {
     self.key = key
   }
 
-  /// The number of rows.
   package var count: Int { values.count }
 
-  /// The key of a row.
   package func key(of row: Int) -> PrimaryKey { key(numbers[row]) }
 
-  /// The position of a row's identifier in the list.
   package func position(of row: Int) -> Int { first + numbers[row] }
 
-  /// A key that is the same whenever a run handles the row, and unique to row and run.
+  /// A text that is the same each time a run handles the row, and differs for other rows and runs.
   package func idempotencyKey(of row: Int, run: String) -> String { "\(run):\(key(of: row))" }
 
-  /// Some of the rows, in the same order.
   package func selecting(_ selected: [Int]) -> ChunkRows {
     ChunkRows(
       values.selecting(selected),

@@ -2,13 +2,13 @@ import BatchIdentifiers
 
 /// Writes rows as lines of JSON, with each key as `$identifier`.
 ///
-/// Values are written as in exports, and text that is not UTF-8 in Base64; see ``RowEncoder``.
+/// Values are written as in exports, but text that is not UTF-8 in Base64; see ``RowEncoder``.
 package struct CommandRowEncoder: Sendable {
   /// The text before each value: a comma and the column's name.
   private let prefixes: [[UInt8]]
-  /// The columns whose 1 and 0 are true and false.
+  /// The columns whose values 1 and 0 mean true and false.
   private let booleans: Set<Int>
-  /// The columns whose texts are numbers, of more digits than others have.
+  /// The columns whose texts are numbers with more digits than other columns can store.
   private let numbers: Set<Int>
 
   package init(columns: [String], booleans: Set<Int> = [], numbers: Set<Int> = []) {
@@ -21,7 +21,6 @@ package struct CommandRowEncoder: Sendable {
     }
   }
 
-  /// Appends a row, whose columns are those of the encoder.
   package func append(_ rows: ChunkRows, _ row: Int, to line: inout [UInt8]) {
     line.append(contentsOf: #"{"$identifier":"#.utf8)
     JSONString.append(rows.key(of: row).description, to: &line)
@@ -48,7 +47,7 @@ package struct CommandRowEncoder: Sendable {
 }
 
 extension ValueBlock {
-  /// Whether a text ends as numbers do, which NaN does not.
+  /// Whether a text ends with a digit, like a number but unlike NaN.
   fileprivate func endsInDigit(_ row: Int, _ column: Int) -> Bool {
     bytes(row, column).last.map { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 } ?? false
   }

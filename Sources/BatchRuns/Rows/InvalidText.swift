@@ -1,18 +1,16 @@
 package import BatchIdentifiers
 
-/// What an export does with a text that is not UTF-8, such as Latin-1 bytes, which SQLite stores as
-/// it is given them.
+/// What an export does with text that is not UTF-8, such as Latin-1, which SQLite stores as given.
 public enum InvalidText: String, CaseIterable, Sendable {
-  /// U+FFFD takes the place of what is not UTF-8.
+  /// Each part that is not UTF-8 is replaced by U+FFFD.
   case replace
-  /// Its bytes are written in Base64.
+  /// The bytes are written in Base64.
   case base64
-  /// Its row fails.
+  /// The row fails.
   case fail
 }
 
 extension BatchError {
-  /// The error of a text that is not UTF-8.
   package static func invalidText(in column: String, remedy: String? = nil) -> BatchError {
     BatchError(
       .invalidText,

@@ -1,38 +1,32 @@
 package import BatchIdentifiers
 
-/// The keys of a chunk, in the order of the list, as a store finds rows by them.
+/// The keys of a chunk, in the order of the list.
 package protocol ChunkKeyList: Sendable {
-  /// The number of keys.
   var count: Int { get }
 
-  /// The key with a number.
   func key(at number: Int) -> PrimaryKey
 
-  /// Some of the keys.
   func part(_ numbers: Range<Int>) -> Self
 
-  /// What answers for the keys of many rows, one by one.
+  /// Returns single keys, for many rows.
   var lookup: @Sendable (_ number: Int) -> PrimaryKey { get }
 }
 
-/// The rows of a chunk as read from a store: some columns, and each row's identifier.
+/// The rows of a chunk as read from a store: some columns, and the identifier of each row.
 package struct ReadRows<Keys: ChunkKeyList>: Sendable {
-  /// The names of the columns.
   package let columns: [String]
-  /// The values, a row for each row found, in list order.
+  /// One row per row found, in the order of the list.
   package var values: ValueBlock
   /// The number of each row's identifier within the chunk, ascending.
   package var numbers: [Int] = []
-  /// The numbers of identifiers whose rows no longer satisfy `where`, ascending.
+  /// The numbers of the identifiers whose rows no longer satisfy `where`, ascending.
   package var notMatching: [Int] = []
-  /// What the store tells each row by besides its key: a rowid, or a version; empty without.
+  /// What identifies each row to the store besides its key: a rowid or a version; may be empty.
   package var marks: [Int64] = []
-  /// The keys of the chunk.
   package var keys: Keys
   /// The position of the chunk's first identifier in the list.
   package let first: Int
 
-  /// Makes a chunk without rows.
   package init(columns: [String], keys: Keys, at first: Int = 0) {
     self.columns = columns
     self.keys = keys
@@ -40,18 +34,15 @@ package struct ReadRows<Keys: ChunkKeyList>: Sendable {
     values = ValueBlock(columns: columns.count, capacity: 0)
   }
 
-  /// The number of rows found.
   package var count: Int { values.count }
 
-  /// The rows for a handler.
   package var handled: ChunkRows {
     ChunkRows(values, of: columns, numbers: numbers, at: first, key: keys.lookup)
   }
 
-  /// The key of a row.
   package func key(of row: Int) -> PrimaryKey { keys.key(at: numbers[row]) }
 
-  /// The identifiers of the chunk whose rows need no change, by number.
+  /// The identifiers, by number, whose rows were not found or no longer match.
   package var passedOver: PassedOver {
     var passedOver = PassedOver()
     if count == keys.count { return passedOver }
@@ -62,7 +53,7 @@ package struct ReadRows<Keys: ChunkKeyList>: Sendable {
     return passedOver
   }
 
-  /// The first rows, as a chunk that ends before the next one.
+  /// The first rows, as a chunk that ends before the next row.
   package func prefix(_ count: Int) -> ReadRows {
     guard count < self.count else { return self }
     let end = numbers[count]
@@ -75,7 +66,6 @@ package struct ReadRows<Keys: ChunkKeyList>: Sendable {
     return part
   }
 
-  /// Some of the rows, in the same order.
   package func selecting(_ selected: [Int]) -> ReadRows {
     var part = self
     part.values = values.selecting(selected)
@@ -84,7 +74,7 @@ package struct ReadRows<Keys: ChunkKeyList>: Sendable {
     return part
   }
 
-  /// Some of the rows, as a chunk of some of the keys.
+  /// Some of the rows, as a chunk with some of the keys.
   package func selecting(_ selected: [Int], of keyNumbers: Range<Int>) -> ReadRows {
     var part = ReadRows(
       columns: columns,
@@ -97,8 +87,7 @@ package struct ReadRows<Keys: ChunkKeyList>: Sendable {
     return part
   }
 
-  /// The index of each row among others of the same chunk; nil if it is missing or has other
-  /// values.
+  /// The index of each row among others of the same chunk; nil if it is missing or has changed.
   package func places(in others: ReadRows) -> [Int?] {
     var place = 0
     return (0..<count).map { row in
@@ -110,17 +99,16 @@ package struct ReadRows<Keys: ChunkKeyList>: Sendable {
     }
   }
 
-  /// Whether the same rows of the chunk have the same values.
+  /// Whether both have the same rows with the same values.
   package func isSame(as other: ReadRows) -> Bool {
     numbers == other.numbers && marks == other.marks && values == other.values
   }
 }
 
 extension RangeSet<Int> {
-  /// Makes a set of ascending numbers.
   package init(ascending numbers: some Sequence<Int>) {
     self.init()
-    // A run at a time: an insertion costs far more than a comparison.
+    // Inserts whole runs, since an insertion costs far more than a comparison.
     var run = 0..<0
     for number in numbers {
       if number != run.upperBound || run.isEmpty {

@@ -2,18 +2,19 @@ package import BatchIdentifiers
 
 /// Writes rows as lines.
 ///
-/// NULL is `null` or an empty field, an empty text is `""`. A blob is
-/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV; so may be a text that is not
-/// UTF-8, see ``InvalidText``. An infinity is `1e999`, which JSON readers parse as one.
+/// NULL is `null` in NDJSON and an empty field in CSV, and an empty text is `""`. A blob is
+/// `{"$base64": true, "encoded": …}` in NDJSON and Base64 in CSV. Text that is not UTF-8 may be
+/// written like a blob; see ``InvalidText``. An infinity is `1e999`, which JSON readers parse as
+/// infinity.
 package struct RowEncoder: Sendable {
   private let format: RowFormat
   private let columns: [String]
   private let invalidText: InvalidText
-  /// The text before each value: in NDJSON the column's name.
+  /// The text before each value; in NDJSON, this includes the column's name.
   private let prefixes: [[UInt8]]
-  /// The header line, empty in NDJSON.
+  /// Empty in NDJSON.
   package let header: [UInt8]
-  /// The columns whose 1 and 0 mean true and false.
+  /// The columns whose values 1 and 0 mean true and false.
   private let booleans: Set<Int>
 
   package init(
@@ -49,10 +50,8 @@ package struct RowEncoder: Sendable {
     }
   }
 
-  /// Appends a row, whose columns from 0 are those of the encoder.
-  ///
-  /// - Returns: How many of its texts are not UTF-8.
-  /// - Throws: `BatchError` of code `invalidText` if one is not, and that fails the row.
+  /// Appends a row, and returns how many of its texts are not UTF-8; throws if such a text fails
+  /// the row.
   package func append(
     _ values: ValueBlock,
     _ row: Int,
@@ -93,7 +92,7 @@ package struct RowEncoder: Sendable {
       line.append(UInt8(ascii: "}"))
       line.append(0x0a)
     case .csv:
-      // Most readers skip an empty line.
+      // Most readers skip empty lines.
       if prefixes.count == 1, line.last ?? 0x0a == 0x0a { line.append(contentsOf: "\"\"".utf8) }
       line.append(0x0d)
       line.append(0x0a)
@@ -103,7 +102,7 @@ package struct RowEncoder: Sendable {
 }
 
 extension ValueBlock {
-  /// Appends a value; returns false if it is text that is not UTF-8, and was repaired.
+  /// Appends a value; returns false if it was text that is not UTF-8, and was repaired.
   package func appendJSON(_ row: Int, _ column: Int, to line: inout [UInt8]) -> Bool {
     switch kind(row, column) {
     case .null, .unset: line.append(contentsOf: "null".utf8)
@@ -116,7 +115,7 @@ extension ValueBlock {
     return true
   }
 
-  /// Appends a value as a field; returns false if it is text that is not UTF-8, and was repaired.
+  /// Appends a value as a field; returns false if it was text that is not UTF-8, and was repaired.
   fileprivate func appendCSV(_ row: Int, _ column: Int, to line: inout [UInt8]) -> Bool {
     switch kind(row, column) {
     case .null, .unset: break

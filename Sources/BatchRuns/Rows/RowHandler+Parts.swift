@@ -1,18 +1,20 @@
 package import BatchIdentifiers
 
 extension RowHandler {
-  /// Computes the changes of rows, and where no more is said than that something failed, those of halves, down to
-  /// single rows.
+  /// Computes the changes of rows, and splits them in halves to find those that fail.
+  ///
+  /// Rows are split, down to single ones, if the handler reports a failure without naming the rows.
   ///
   /// - Parameters:
-  ///   - rows: The rows.
-  ///   - columnCount: How many columns may be set.
-  ///   - run: The run that they are changed by.
+  ///   - rows: The rows to change.
+  ///   - columnCount: The number of columns that may be set.
+  ///   - run: The run that changes the rows.
   ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - isLastTry: Whether rows fail that cannot be done now.
-  ///   - byteLimit: How many bytes are held; the row that comes to as many is the last.
+  ///   - isLastTry: Whether rows that cannot be done now fail.
+  ///   - byteLimit: The bytes to hold; the row that reaches this is the last one.
   /// - Returns: The changes of the first rows, as many as are held.
-  /// - Throws: The error of the row that exceeds the limit of failures, or any error not about a single row.
+  /// - Throws: The error of the row that exceeds the limit of failures, or any error that does not
+  ///   concern a single row.
   package func changes(
     of rows: ChunkRows,
     setting columnCount: Int,

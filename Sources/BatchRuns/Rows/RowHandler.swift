@@ -1,22 +1,22 @@
 package import BatchIdentifiers
 
-/// Computes the new values of rows: a handler of a Swift program, or an external program.
+/// Computes new values for rows, in a Swift handler or an external program.
 ///
-/// It may be called with the same rows again, after a crash or if another process has changed some
-/// of them meanwhile, so its effects outside the store must tolerate repetition.
+/// It may be called again with the same rows, after a crash or if another process has changed some
+/// of them. So its effects outside the store must tolerate repetition.
 package protocol RowHandler: Sendable {
   /// Computes the changes of some rows.
   ///
   /// - Parameters:
-  ///   - rows: The rows.
+  ///   - rows: The rows to change.
   ///   - run: The run that changes them.
   ///   - policy: How many rows may fail; after one more, the rest need not be tried. Rows that fail
   ///     with `retryLater` do not count.
-  ///   - byteLimit: How many bytes of texts and blobs to hold; the row that reaches this may be the
+  ///   - byteLimit: The bytes of texts and blobs to hold; the row that reaches this may be the
   ///     last.
-  /// - Returns: The values of the first rows, at least one, and those of them that failed.
-  /// - Throws: `BatchError` if it is unknown which row failed. If the code is `handlerFailed`,
-  ///   parts of the rows may be tried; if it is `retryLater`, none of them can be done now.
+  /// - Returns: The values of the first rows, at least one, and the failures among these rows.
+  /// - Throws: `BatchError` if it is unknown which row failed. With the code `handlerFailed`, parts
+  ///   of the rows may be tried; with `retryLater`, none of them can be done now.
   func changes(
     of rows: ChunkRows,
     run: String,
@@ -25,11 +25,10 @@ package protocol RowHandler: Sendable {
   ) throws(BatchError) -> RowChanges
 }
 
-/// A handler's results for some rows.
 package struct RowChanges: Sendable {
-  /// The values of the written columns, for each row reached.
+  /// The values of the written columns, for each row computed.
   package var values: ValueBlock
-  /// The rows that failed, ascending.
+  /// Ascending.
   package var failures: [(row: Int, error: BatchError)] = []
   /// The rows that cannot be done now, ascending.
   package var postponed: [(row: Int, error: BatchError)] = []
@@ -38,12 +37,12 @@ package struct RowChanges: Sendable {
     self.values = values
   }
 
-  /// Makes changes that leave all rows as they are.
+  /// Makes changes that leave all rows unchanged.
   package init(ofRows count: Int, columns: Int) {
     values = ValueBlock(columns: columns, capacity: count, count: count, filledWith: .unset)
   }
 
-  /// Notes an error of a row, which stays unchanged.
+  /// Records the error of a row, and leaves the row unchanged.
   package mutating func fail(_ row: Int, _ error: any Error) {
     let error = BatchError(thrownByHandler: error)
     values.unset(row)
@@ -54,7 +53,7 @@ package struct RowChanges: Sendable {
     }
   }
 
-  /// Fails the rows that cannot be done now, since there is no retry.
+  /// Turns postponed rows into failures, if there is no further retry.
   package mutating func failPostponed() {
     failures += postponed
     postponed = []

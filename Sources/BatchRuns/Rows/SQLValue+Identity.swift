@@ -6,12 +6,12 @@ extension SQLValue {
     if case .real(let value) = self { value.isNaN } else { false }
   }
 
-  /// Whether the value is a zero that some columns store without its sign.
+  /// Some columns store such a zero without its sign.
   package var isNegativeZero: Bool {
     if case .real(let value) = self { value == 0 && value.sign == .minus } else { false }
   }
 
-  /// Whether two values are equal byte for byte; equal texts may be composed differently.
+  /// Compares bytes: texts that are canonically equivalent in Unicode may still differ.
   @inlinable
   package func isIdentical(to other: SQLValue) -> Bool {
     if case .text(let text) = self, case .text(let otherText) = other {
@@ -22,7 +22,7 @@ extension SQLValue {
 }
 
 extension [SQLValue] {
-  /// Whether two rows are equal byte for byte.
+  /// Compares bytes, as for single values.
   @inlinable
   package func isIdentical(to other: [SQLValue]) -> Bool {
     count == other.count && zip(self, other).allSatisfy { $0.isIdentical(to: $1) }

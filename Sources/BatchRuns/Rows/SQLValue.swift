@@ -19,7 +19,6 @@ public enum SQLValue: Hashable, Sendable {
 }
 
 extension SQLValue {
-  /// The value of one column of a key.
   package init(_ component: KeyComponent) {
     switch component {
     case .null: self = .null
@@ -33,7 +32,7 @@ extension SQLValue {
 }
 
 extension SQLValue {
-  /// Text of any bytes.
+  /// Makes text from any bytes, even if they are not UTF-8.
   package init(text bytes: UnsafeRawBufferPointer) {
     if let text = unsafe String(validating: bytes, as: UTF8.self) {
       self = .text(text)
@@ -42,7 +41,6 @@ extension SQLValue {
     }
   }
 
-  /// The value as an SQL literal.
   package var sql: String {
     switch self {
     case .null: "NULL"
@@ -55,7 +53,7 @@ extension SQLValue {
     }
   }
 
-  /// The kind of value, without the value, which may be confidential.
+  /// The type of the value, for messages that must not reveal the value.
   package var className: String {
     switch self {
     case .null: "NULL"
@@ -69,13 +67,14 @@ extension SQLValue {
 }
 
 extension SQLValue: CustomStringConvertible, CustomDebugStringConvertible {
-  /// The value for people: `NULL`, `42`, `0.5`, `Ada`, and bytes as `x'0aff'`.
+  /// The value for people: `NULL`, `42`, `0.5`, `Ada`, and a blob as `x'0aff'`.
   public var description: String {
     if case .text(let text) = self { text } else { debugDescription }
   }
 
-  /// The value in SQL, so that its type shows: `'Ada'`, `'42'`, `42`; at most the first 32 bytes of
-  /// a blob.
+  /// The value in SQL, so that its type is visible: `'Ada'`, `'42'`, `42`.
+  ///
+  /// A blob is shortened to its first 32 bytes.
   public var debugDescription: String {
     switch self {
     case .blob(let bytes) where bytes.count > 32:
@@ -92,8 +91,9 @@ extension SQLValue: Encodable {
     case encoded, type
   }
 
-  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as exports do, a text that is not UTF-8 the
-  /// same with `"type": "text"`, and an infinity as text.
+  /// Encodes a blob as `{"$base64": true, "encoded": …}`, as in exports.
+  ///
+  /// Text that is not UTF-8 has `"type": "text"` in addition, and an infinity becomes text.
   public func encode(to encoder: any Encoder) throws {
     if let (bytes, isText) = encodedBytes {
       var text: [UInt8] = []
@@ -115,7 +115,7 @@ extension SQLValue: Encodable {
     }
   }
 
-  /// The bytes of what JSON has no form for.
+  /// The bytes of a value that JSON cannot express.
   private var encodedBytes: (bytes: [UInt8], isText: Bool)? {
     switch self {
     case .blob(let bytes): (bytes, false)

@@ -6,7 +6,7 @@ public import BatchIdentifiers
 public struct NumberColumn<Number: FixedWidthNumber>: Sendable {
   /// The values, one per row.
   public var values: [Number]
-  /// Which of them are NULL; empty if none is.
+  /// Whether each value is NULL; empty if none is.
   public var isNull: [Bool]
 
   /// Makes a column.
@@ -21,7 +21,7 @@ public protocol FixedWidthNumber: ColumnValue, Numeric, BitwiseCopyable {}
 extension Int64: FixedWidthNumber {}
 extension Double: FixedWidthNumber {}
 
-/// A column of texts: the bytes of all of them, and the range of each.
+/// A column of texts: the bytes of all texts, and the range of each.
 public struct TextColumn: Sendable {
   /// The bytes of all texts, in any order.
   public let bytes: [UInt8]
@@ -34,10 +34,9 @@ public struct TextColumn: Sendable {
   }
 }
 
-/// The rows of a chunk for a handler: the columns that were read, as arrays, and those that it
-/// sets.
+/// The rows of a chunk for a handler: arrays of the columns to read, and the columns to set.
 ///
-/// A row without a set column, or one that is left, stays unchanged and counts as such.
+/// A row with no column set, or passed to ``leave(_:)``, stays unchanged and counts as such.
 public struct TransformChunk: ~Copyable {
   private let rows: ChunkRows
   private let run: String
@@ -59,14 +58,14 @@ public struct TransformChunk: ~Copyable {
   /// The key of a row.
   public func key(of row: Int) -> PrimaryKey { rows.key(of: row) }
 
-  /// The same as ``TransformRow/idempotencyKey``.
+  /// A text that identifies a row and its run; see ``TransformRow/idempotencyKey``.
   public func idempotencyKey(of row: Int) -> String { rows.idempotencyKey(of: row, run: run) }
 
   // MARK: Reading
 
-  /// The integers in a column; throws if it has other values than integers and NULL.
+  /// The integers in a column; throws if the column has other values than integers and NULL.
   ///
-  /// - Complexity: A copy of the column.
+  /// - Complexity: Linear in the number of rows, since the column is copied.
   public subscript(column: InputColumn<Int64>) -> NumberColumn<Int64> {
     get throws(BatchError) {
       let range = rows.values.range(ofColumn: column.index)
@@ -75,9 +74,9 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// The numbers in a column; throws if it has other values than numbers and NULL.
+  /// The numbers in a column; throws if the column has other values than numbers and NULL.
   ///
-  /// - Complexity: A copy of the column.
+  /// - Complexity: Linear in the number of rows, since the column is copied.
   public subscript(column: InputColumn<Double>) -> NumberColumn<Double> {
     get throws(BatchError) {
       let isNull = try nulls(column.index, expected: "a number") {
@@ -92,8 +91,7 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// The texts in a column; throws if it has other values than texts and NULL, or text that is not
-  /// UTF-8.
+  /// The texts in a column; throws if it has other values than texts and NULL, or invalid UTF-8.
   public subscript(column: InputColumn<String>) -> TextColumn {
     get throws(BatchError) {
       _ = try nulls(column.index, expected: "text") { $0 == .text }
@@ -109,7 +107,7 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// Which values are NULL, or an empty array if none is.
+  /// Returns which values are NULL, or an empty array if none is.
   private func nulls(
     _ column: Int,
     expected: String,
@@ -133,7 +131,8 @@ public struct TransformChunk: ~Copyable {
 
   /// Sets a column of all rows to integers.
   ///
-  /// - Throws: `BatchError` of code `handlerFailed` if there are more or fewer values than rows.
+  /// - Throws: `BatchError` of code `handlerFailed` if the number of values is not that of the
+  ///   rows.
   public mutating func set(
     _ column: OutputColumn<Int64>,
     to values: NumberColumn<Int64>
@@ -141,9 +140,10 @@ public struct TransformChunk: ~Copyable {
     try replace(column.index, .integer, words: values.values, values.isNull)
   }
 
-  /// Sets a column of all rows to numbers; not-a-number becomes NULL, as in SQLite.
+  /// Sets a column of all rows to numbers; NaN becomes NULL, as in SQLite.
   ///
-  /// - Throws: `BatchError` of code `handlerFailed` if there are more or fewer values than rows.
+  /// - Throws: `BatchError` of code `handlerFailed` if the number of values is not that of the
+  ///   rows.
   public mutating func set(
     _ column: OutputColumn<Double>,
     to values: NumberColumn<Double>
@@ -172,9 +172,10 @@ public struct TransformChunk: ~Copyable {
     changes.values.replace(column: column, kinds: kinds, words: words)
   }
 
-  /// Sets a column of all rows to texts; nil is NULL.
+  /// Sets a column of all rows to texts, or to NULL where they are nil.
   ///
-  /// - Throws: `BatchError` of code `handlerFailed` if there are more or fewer values than rows.
+  /// - Throws: `BatchError` of code `handlerFailed` if the number of values is not that of the
+  ///   rows.
   public mutating func set(
     _ column: OutputColumn<String>,
     to values: [String?]
@@ -189,16 +190,16 @@ public struct TransformChunk: ~Copyable {
     }
   }
 
-  /// Leaves a row unchanged, whatever was set.
+  /// Leaves a row unchanged, even if columns of it were set.
   public mutating func leave(_ row: Int) { left.append(row) }
 
-  /// Makes a single row fail, whatever was set.
+  /// Makes a single row fail, even if columns of it were set.
   ///
   /// - Parameters:
-  ///   - row: The row.
-  ///   - error: Why it fails. If it is a `BatchError` of code `retryLater`, the handler is called
-  ///     again with only such rows after a delay, as the job key `retry` says; the values it set
-  ///     for the others are kept.
+  ///   - row: The index of the row.
+  ///   - error: The reason of the failure. If it is a `BatchError` of code `retryLater`, the
+  ///     handler is called again for such rows after a delay, according to the job key `retry`; the
+  ///     values set for the other rows are kept.
   public mutating func fail(_ row: Int, with error: any Error) { failed.append((row, error)) }
 
   private func check(_ number: Int, _ column: Int) throws(BatchError) {
@@ -212,7 +213,6 @@ public struct TransformChunk: ~Copyable {
   }
 }
 
-/// Calls a closure with each chunk.
 struct EachChunkHandler: RowHandler {
   let writes: [String]
   let body: @Sendable (inout TransformChunk) throws -> Void
@@ -223,7 +223,7 @@ struct EachChunkHandler: RowHandler {
     onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
-    // It computes all rows at once, so only the rows read limit their number.
+    // The handler computes all rows at once, so only the size of the rows read limits their number.
     var chunk = TransformChunk(rows, run: run, writes: writes)
     do {
       try body(&chunk)

@@ -1,9 +1,9 @@
 public import BatchIdentifiers
 
-/// A job's columns and parameters for its handler, before any row is read.
+/// The columns and parameters of a job for its handler, before any row is read.
 ///
-/// A handler requests what it needs here, so that a job that lacks it is refused before anything is
-/// written.
+/// A handler requests here what it needs. So a job that lacks some of it is refused before anything
+/// is written.
 public struct TransformColumns: Sendable {
   /// The columns to read, in the order of the job's `columns`.
   public let reads: [String]
@@ -11,11 +11,11 @@ public struct TransformColumns: Sendable {
   public let writes: [String]
   /// The values of the job's parameters.
   public let parameters: [String: SQLValue]
-  /// Whether the run is a rehearsal on a clone of the database, in which a handler should have no
+  /// Whether the run is a rehearsal on a clone of the database, where handlers should not have
   /// external effects.
   public let isRehearsal: Bool
 
-  /// The store of the rows, if handlers may open it.
+  /// The store of the rows, for handlers that may open it.
   package let store: (any Sendable)?
 
   package init(
@@ -32,11 +32,11 @@ public struct TransformColumns: Sendable {
     self.isRehearsal = isRehearsal
   }
 
-  /// A column that the handler reads.
+  /// Returns a column that the handler reads.
   ///
   /// - Parameters:
   ///   - name: The name of the column; as in SQLite, case matters only outside ASCII.
-  ///   - type: The type of its values, unless they are NULL.
+  ///   - type: The type of the values that are not NULL.
   /// - Returns: The subscript for ``TransformRow`` and ``TransformChunk``.
   /// - Throws: `BatchError` of code `unknownAttribute` if the job does not read such a column.
   public func input<Value: ColumnValue>(
@@ -46,7 +46,7 @@ public struct TransformColumns: Sendable {
     InputColumn(index: try Self.index(of: name, in: reads, .reads))
   }
 
-  /// A column that the handler writes.
+  /// Returns a column that the handler writes.
   ///
   /// - Throws: `BatchError` of code `unknownAttribute` if the job does not write such a column.
   public func output<Value: ColumnValue>(
@@ -79,18 +79,18 @@ extension String: ColumnValue {}
 extension [UInt8]: ColumnValue {}
 extension SQLValue: ColumnValue {}
 
-/// A column that a handler reads, with its expected type.
+/// A column that a handler reads, with the type of its values.
 public struct InputColumn<Value: ColumnValue>: Sendable {
   @usableFromInline let index: Int
 }
 
-/// A column that a handler writes, with its type.
+/// A column that a handler writes, with the type of its values.
 public struct OutputColumn<Value: ColumnValue>: Sendable {
   let index: Int
 }
 
 extension ValueBlock.Kind {
-  /// The kind in words, for errors.
+  /// For error messages.
   fileprivate var noun: String {
     switch self {
     case .null, .unset: "NULL"
@@ -103,7 +103,6 @@ extension ValueBlock.Kind {
 }
 
 extension BatchError {
-  /// The error of a column with another value than a handler expects.
   static func unexpected(
     _ kind: ValueBlock.Kind,
     in column: String,
@@ -117,7 +116,7 @@ extension BatchError {
 }
 
 extension String {
-  /// Whether two names of columns are equal in SQL: the case of ASCII letters does not matter.
+  /// Compares as SQL does: the case of ASCII letters does not matter.
   fileprivate func isSameName(as other: String) -> Bool {
     let folded = { (byte: UInt8) in
       UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte ? byte | 0x20 : byte

@@ -1,10 +1,10 @@
 package import BatchIdentifiers
 
-/// Swift code that computes new values for the rows of a `transform`, in one of three shapes.
+/// Swift code that computes new values for the rows of a `transform`, in one of three forms.
 ///
-/// In two of them, the outer closure is called once, before anything is written, and requests the
-/// columns and parameters it needs. The inner one is called with the rows, from several threads at
-/// once.
+/// In two of them, the outer closure is called once before anything is written, and requests the
+/// columns and parameters that it needs. The inner closure is called with the rows, from several
+/// threads at once.
 ///
 ///     TransformHandler.rows { columns in
 ///       let cost = try columns.input("cost", as: Int64.self)
@@ -14,22 +14,23 @@ package import BatchIdentifiers
 ///       }
 ///     }
 ///
-/// A row may be handled more than once: after a crash, and if another process changes it before the
-/// new values are written. The values are still written exactly once; effects outside the store
-/// happen at least once: use ``TransformRow/idempotencyKey``, which every shape has, to deduplicate
-/// them.
+/// A row may be handled more than once: after a crash, or if another process changes it before the
+/// new values are written.
+///
+/// The values are still written exactly once, but effects outside the store may be repeated. To
+/// deduplicate these, use ``TransformRow/idempotencyKey``, which all forms have.
 public struct TransformHandler: Sendable {
   private let make: @Sendable (TransformColumns) throws -> any RowHandler
 
-  /// Makes a handler from a closure that is called with the columns of a job.
+  /// Makes a handler from a closure that is called with a job's columns.
   package init(_ make: @escaping @Sendable (TransformColumns) throws -> any RowHandler) {
     self.make = make
   }
 
-  /// A handler that is called with each row.
+  /// Makes a handler that is called with each row.
   ///
-  /// A row for which it throws fails alone; see the job key `skip`. If it throws `retryLater`, the
-  /// row is first retried without the others of its chunk; see `retry`.
+  /// If it throws, only this row fails; see the job key `skip`. If it throws `retryLater`, the row
+  /// is first retried without the others of its chunk; see `retry`.
   public static func rows(
     _ prepare:
       @escaping @Sendable (TransformColumns) throws -> @Sendable (inout TransformRow) throws -> Void
@@ -37,10 +38,10 @@ public struct TransformHandler: Sendable {
     TransformHandler { EachRowHandler(writes: $0.writes.count, body: try prepare($0)) }
   }
 
-  /// A handler that is called with the rows of a chunk at once, column by column.
+  /// Makes a handler that is called with the rows of a chunk at once, column by column.
   ///
-  /// If it throws, the chunk fails; under the job key `skip` it is called with halves to find the
-  /// rows that fail. ``TransformChunk/fail(_:with:)`` names them directly.
+  /// If it throws, the chunk fails; with the job key `skip`, it is called with halves of the chunk
+  /// to find the rows that fail. ``TransformChunk/fail(_:with:)`` names such rows directly.
   public static func columns(
     _ prepare:
       @escaping @Sendable (TransformColumns) throws ->
@@ -50,7 +51,6 @@ public struct TransformHandler: Sendable {
     TransformHandler { EachChunkHandler(writes: $0.writes, body: try prepare($0)) }
   }
 
-  /// The handler for a job's columns.
   package func handler(for columns: TransformColumns) throws(BatchError) -> any RowHandler {
     do {
       return try make(columns)

@@ -1,17 +1,17 @@
 public import BatchIdentifiers
 
-/// One row for a handler: the columns that were read, and its new values.
+/// One row for a handler: the columns that were read, and the new values.
 ///
-/// It is not an object but a position in the chunk's columns. Unset columns keep their values, and
-/// a row with nothing set counts as unchanged.
+/// It is a position in the chunk's columns, not an object. Columns that are not set keep their
+/// values, and a row with nothing set counts as unchanged.
 public struct TransformRow: ~Copyable {
   private let rows: ChunkRows
   private let run: String
   @usableFromInline var index = 0
   var changes: RowChanges
 
-  // The kinds and words of `rows`, directly accessible to code that is inlined into other modules:
-  // a handler reads each value through them.
+  // The kinds and words of `rows`, accessible to code inlined into other modules: a handler reads
+  // each value through them.
   @usableFromInline let kinds: [UInt8]
   @usableFromInline let words: [Int64]
   @usableFromInline let capacity: Int
@@ -28,16 +28,15 @@ public struct TransformRow: ~Copyable {
   /// The key of the row.
   public var key: PrimaryKey { rows.key(of: index) }
 
-  /// A text that is the same whenever this run handles the row, and unique to row and run:
-  /// `RUN:KEY`.
+  /// A text that identifies the row and its run: `RUN:KEY`.
   ///
-  /// A handler may be called again for a row that it has handled; use the key to deduplicate
+  /// A handler may be called again with a row that it has handled; use this text to deduplicate
   /// effects outside the store.
   public var idempotencyKey: String { rows.idempotencyKey(of: index, run: run) }
 
   // MARK: Reading
 
-  /// The integer in a column; nil for NULL, throws for other values.
+  /// The integer in a column, or nil for NULL; throws for other values.
   @inlinable public subscript(column: InputColumn<Int64>) -> Int64? {
     get throws(BatchError) {
       let place = column.index * capacity + index
@@ -47,7 +46,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The number in a column; nil for NULL, throws for other values.
+  /// The number in a column, or nil for NULL; throws for other values.
   @inlinable public subscript(column: InputColumn<Double>) -> Double? {
     get throws(BatchError) {
       let place = column.index * capacity + index
@@ -60,7 +59,6 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// Throws unless a column is NULL.
   @usableFromInline func requireNull(_ column: Int, expected: String) throws(BatchError) {
     let kind = rows.values.kind(index, column)
     guard kind == .null else {
@@ -68,7 +66,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// The text in a column; nil for NULL, throws for other values, and for text that is not UTF-8.
+  /// The text in a column, or nil for NULL; throws for other values and for invalid UTF-8.
   public subscript(column: InputColumn<String>) -> String? {
     get throws(BatchError) {
       switch rows.values.value(index, column.index) {
@@ -81,10 +79,10 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// How a handler reads text that is not UTF-8.
+  /// The remedy for text that is not UTF-8.
   static let remedy = "read the column as SQLValue or [UInt8], in a handler of rows"
 
-  /// The bytes of the text or blob in a column; nil for NULL, throws for other values.
+  /// The bytes of the text or blob in a column, or nil for NULL; throws for other values.
   public subscript(column: InputColumn<[UInt8]>) -> [UInt8]? {
     get throws(BatchError) {
       switch rows.values.kind(index, column.index) {
@@ -111,7 +109,7 @@ public struct TransformRow: ~Copyable {
     }
   }
 
-  /// Sets a column to a number, or to NULL; not-a-number becomes NULL, as in SQLite.
+  /// Sets a column to a number, or to NULL; NaN becomes NULL, as in SQLite.
   public mutating func set(_ column: OutputColumn<Double>, to value: Double?) {
     if let value {
       changes.values.set(index, column.index, real: value)
@@ -153,7 +151,6 @@ public struct TransformRow: ~Copyable {
   }
 }
 
-/// Calls a closure with each row.
 struct EachRowHandler: RowHandler {
   let writes: Int
   let body: @Sendable (inout TransformRow) throws -> Void

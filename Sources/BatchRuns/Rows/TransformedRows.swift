@@ -1,13 +1,11 @@
 package import BatchIdentifiers
 
-/// A read and computed chunk, ready to be written.
+/// The rows of a chunk with their computed changes, ready to be written.
 package struct TransformedRows<Keys: ChunkKeyList>: Sendable {
-  /// Computes the changes of rows: of as many of the first ones as may be held.
+  /// Computes the changes of rows, as many of the first ones as may be held.
   package typealias Computation = (ReadRows<Keys>) throws(BatchError) -> RowChanges
 
-  /// The rows as read.
   package let rows: ReadRows<Keys>
-  /// The handler's results.
   package let changes: RowChanges
   /// The rows that get values, ascending.
   package let changed: [Int]
@@ -35,18 +33,17 @@ package struct TransformedRows<Keys: ChunkKeyList>: Sendable {
     self.passedOver = passedOver
   }
 
-  /// The number of its identifiers: the first of those requested.
+  /// The number of identifiers that were reached, counted from the first.
   package var count: Int { rows.keys.count }
 
-  /// The approximate number of bytes that it holds.
   package var byteCount: Int { rows.values.byteCount + changes.values.byteCount }
 
-  /// The identifiers whose rows the handler failed on, ascending, by number in the chunk.
+  /// The identifiers of rows that failed in the handler, ascending, by number in the chunk.
   package var failures: [(number: Int, error: BatchError)] {
     changes.failures.map { (rows.numbers[$0.row], $0.error) }
   }
 
-  /// Why some of its rows cannot be done now.
+  /// Why some of the rows cannot be done now; nil if all are done.
   package var postponement: BatchError? {
     guard let first = changes.postponed.first else { return nil }
     var error = first.error.about(rows.key(of: first.row))
@@ -55,13 +52,10 @@ package struct TransformedRows<Keys: ChunkKeyList>: Sendable {
     return error
   }
 
-  /// The chunk with its current rows.
+  /// Returns the chunk with the current rows, and keeps the results of unchanged rows.
   ///
-  /// - Parameters:
-  ///   - now: The rows.
-  ///   - compute: Computes the changes of rows that differ, or could not be done before.
-  /// - Returns: The chunk, or its first identifiers, with the earlier results for unchanged rows.
-  /// - Throws: Errors of `compute`.
+  /// `compute` is called for rows that have changed or could not be done before. If it reaches only
+  /// some of them, the result has only the first identifiers.
   package func renewed(
     _ now: ReadRows<Keys>,
     _ compute: Computation
@@ -95,7 +89,7 @@ package struct TransformedRows<Keys: ChunkKeyList>: Sendable {
     return TransformedRows(now, renewed)
   }
 
-  /// The chunk with a failure of each row that is not among others of the same chunk.
+  /// Adds a failure for each row that is not also among `others`, rows of the same chunk.
   package func failing(
     rowsOtherThan others: ReadRows<Keys>,
     with error: BatchError
@@ -110,7 +104,7 @@ package struct TransformedRows<Keys: ChunkKeyList>: Sendable {
     return TransformedRows(rows, changes)
   }
 
-  /// The single identifier with this number, with its row as read.
+  /// The part of the chunk for one identifier, with its row as read.
   package func part(_ number: Int) -> TransformedRows {
     let place = rows.numbers.partitioningIndex { $0 >= number }
     let hasRow = place < rows.count && rows.numbers[place] == number

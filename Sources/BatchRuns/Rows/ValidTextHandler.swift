@@ -1,9 +1,9 @@
 package import BatchIdentifiers
 
-/// Fails the rows that have text that is not UTF-8, and leaves the others to another handler.
+/// Fails rows that have text that is not UTF-8, and passes the other rows to another handler.
 package struct ValidTextHandler: RowHandler {
   private let handler: any RowHandler
-  /// How many columns it may set.
+  /// The number of columns that may be set.
   private let writes: Int
 
   package init(_ handler: any RowHandler, writes: Int) {

@@ -1,39 +1,36 @@
 public import BatchIdentifiers
 
-/// The values of some columns of some rows, column by column, in three arrays however many values
-/// there are.
+/// The values of some columns of some rows, column by column, always in three arrays.
 ///
-/// A value is a kind and a word: the integer, the bits of the real, or the place of the text or
+/// A value is a kind and a word: the integer, the bits of the real, or the range of the text or
 /// blob in ``bytes``. So a column of integers is an array of integers.
 @usableFromInline
 package struct ValueBlock: Sendable, Equatable {
-  /// The kind of a value.
   @usableFromInline
   package enum Kind: UInt8 {
     case null, integer, real, text, blob
-    /// No value is given: the column keeps its own.
+    /// No value is set, so the column keeps its own.
     case unset
   }
 
-  // As numbers, for code that is inlined into other modules.
+  // Numbers, for code inlined into other modules.
   @inlinable package static var integerKind: UInt8 { 1 }
   @inlinable package static var realKind: UInt8 { 2 }
 
   package private(set) var columnCount: Int
-  /// The number of rows for which there is room.
+  /// The number of rows that fit into the block.
   @usableFromInline package let capacity: Int
-  /// The number of rows.
   @usableFromInline package var count: Int
-  // The setters are the module's own; they are usable for what is inlined into a store's loops.
+  // Only this module sets them; code inlined into the loops of a store reads them.
   @usableFromInline package internal(set) var kinds: [UInt8]
   @usableFromInline package internal(set) var words: [Int64]
-  /// Texts and blobs, concatenated.
+  /// The bytes of all texts and blobs.
   @usableFromInline package internal(set) var bytes: [UInt8] = []
 
-  /// The maximum length of texts and blobs in bytes: the places that a word can represent.
+  /// The maximum number of bytes, so that a word can represent a range of them.
   @inlinable package static var byteLimit: Int { Int(UInt32.max) }
 
-  /// Makes a block of values of one kind without content.
+  /// Makes a block filled with one kind of value, without content.
   package init(columns: Int, capacity: Int, count: Int = 0, filledWith kind: Kind = .null) {
     columnCount = columns
     self.capacity = capacity
@@ -46,7 +43,7 @@ package struct ValueBlock: Sendable, Equatable {
 
   @inlinable
   package func kind(_ row: Int, _ column: Int) -> Kind {
-    // As `Kind(rawValue:)`, which is a call from other modules.
+    // The same as `Kind(rawValue:)`, which other modules cannot inline.
     switch kinds[column * capacity + row] {
     case 1: .integer
     case 2: .real
@@ -65,19 +62,17 @@ package struct ValueBlock: Sendable, Equatable {
     Double(bitPattern: UInt64(bitPattern: word(row, column)))
   }
 
-  /// Whether a value is text that is not UTF-8.
   package func isInvalidText(_ row: Int, _ column: Int) -> Bool {
     kind(row, column) == .text
       && !bytes.span.extracting(Self.range(word(row, column))).isUTF8
   }
 
-  /// The bytes of a text or a blob.
   @inlinable
   package func bytes(_ row: Int, _ column: Int) -> ArraySlice<UInt8> {
     bytes[Self.range(word(row, column))]
   }
 
-  /// Calls `body` with the bytes of a text or a blob, valid only inside.
+  /// Calls `body` with the bytes of a text or blob, which are only valid during the call.
   @inlinable
   package func withBytes<Result>(
     _ row: Int,
@@ -97,7 +92,7 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// Roughly how many bytes the values hold.
+  /// The approximate size of the values.
   package var byteCount: Int { bytes.count + count * columnCount * 9 }
 
   /// The key formed by the first columns of a row, byte for byte.
@@ -121,7 +116,7 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// A value, or a replacement if none is given.
+  /// Returns a value, or `current` if none is set.
   package func value(_ row: Int, _ column: Int, or current: SQLValue) -> SQLValue {
     kind(row, column) == .unset ? current : value(row, column)
   }
@@ -133,7 +128,7 @@ package struct ValueBlock: Sendable, Equatable {
     return start..<(start + Int(truncatingIfNeeded: bits >> 32))
   }
 
-  /// Has bytes appended to those of texts and blobs; returns the word with their place.
+  /// Appends bytes of a text or blob, and returns the word with their range.
   private mutating func append(_ body: (inout [UInt8]) -> Void) throws(BatchError) -> Int64 {
     let start = bytes.count
     body(&bytes)
@@ -146,7 +141,7 @@ package struct ValueBlock: Sendable, Equatable {
     return Int64(bitPattern: UInt64(bytes.count - start) << 32 | UInt64(start))
   }
 
-  /// Throws if the texts and blobs have more bytes than words represent.
+  /// Throws if there are more bytes than a word can represent.
   @usableFromInline
   func requireRoom() throws(BatchError) {
     guard bytes.count > Self.byteLimit else { return }
@@ -164,7 +159,7 @@ package struct ValueBlock: Sendable, Equatable {
   }
 
   package mutating func set(_ row: Int, _ column: Int, real: Double) {
-    // SQLite stores NULL instead of NaN.
+    // SQLite stores NULL for NaN.
     if real.isNaN { return setNull(row, column) }
     put(.real, Int64(bitPattern: real.bitPattern), row, column)
   }
@@ -220,23 +215,22 @@ package struct ValueBlock: Sendable, Equatable {
 
   // MARK: Columns and rows
 
-  /// The range of a column's values in ``kinds`` and ``words``.
+  /// The range of the column in ``kinds`` and ``words``.
   package func range(ofColumn column: Int) -> Range<Int> {
     column * capacity..<(column * capacity + count)
   }
 
-  /// Replaces the kinds and words of a column of fixed-width values.
+  /// Replaces the kinds and words of a column without texts and blobs.
   package mutating func replace(column: Int, kinds newKinds: [UInt8], words newWords: [Int64]) {
     kinds.replaceSubrange(range(ofColumn: column), with: newKinds)
     words.replaceSubrange(range(ofColumn: column), with: newWords)
   }
 
-  /// Whether some row has no value for a column.
   package func hasUnset(column: Int) -> Bool {
     kinds[range(ofColumn: column)].contains(Kind.unset.rawValue)
   }
 
-  /// Whether any column of a row has a value.
+  /// Whether any column of the row is set.
   package func isSet(_ row: Int) -> Bool {
     for column in 0..<columnCount where kinds[column * capacity + row] != Kind.unset.rawValue {
       return true
@@ -244,14 +238,13 @@ package struct ValueBlock: Sendable, Equatable {
     return false
   }
 
-  /// Drops all columns but the first ones.
   package mutating func keepColumns(_ kept: Int) {
     kinds.removeLast((columnCount - kept) * capacity)
     words.removeLast((columnCount - kept) * capacity)
     columnCount = kept
   }
 
-  /// Some of the columns; the bytes are shared.
+  /// Returns some columns, which share the bytes.
   package func columns(_ columns: Range<Int>) -> ValueBlock {
     var part = ValueBlock(columns: 0, capacity: capacity, count: count)
     part.columnCount = columns.count
@@ -262,9 +255,7 @@ package struct ValueBlock: Sendable, Equatable {
     return part
   }
 
-  /// Some of the rows; the bytes are shared.
-  ///
-  /// A row below 0 gets no values.
+  /// Returns some rows, which share the bytes; a negative index makes a row without values.
   package func selecting(_ rows: some Collection<Int>) -> ValueBlock {
     var part = ValueBlock(columns: columnCount, capacity: rows.count, count: rows.count)
     var target = 0
@@ -284,23 +275,23 @@ package struct ValueBlock: Sendable, Equatable {
     return part
   }
 
-  /// Whether a row equals one of another block with the same columns.
+  /// Compares two rows of blocks that have the same columns.
   package func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
     isSame(row, as: other, otherRow, columns: columnCount)
   }
 
-  /// Whether a row equals one of another block in the first columns.
+  /// Compares two rows in the first columns.
   package func isSame(_ row: Int, as other: ValueBlock, _ otherRow: Int, columns: Int) -> Bool {
     for column in 0..<columns where !isSame(row, column, as: other, otherRow) { return false }
     return true
   }
 
-  /// Whether a row equals one of another block in one column.
+  /// Compares two rows in one column.
   package func isSame(_ row: Int, _ column: Int, as other: ValueBlock, _ otherRow: Int) -> Bool {
     isSame(row, column, as: other, otherRow, column)
   }
 
-  /// Whether a row's value in a column equals that of another block's row in another column.
+  /// Compares two values, which may be in different columns.
   package func isSame(
     _ row: Int,
     _ column: Int,
@@ -321,7 +312,6 @@ package struct ValueBlock: Sendable, Equatable {
     for column in 0..<columnCount { try set(row, column, from: other, otherRow, column) }
   }
 
-  /// Copies a value from another block.
   package mutating func set(
     _ row: Int,
     _ column: Int,
@@ -353,7 +343,7 @@ package struct ValueBlock: Sendable, Equatable {
     }
   }
 
-  /// Lets `body` write values of the last row in place.
+  /// Lets `body` write the values of the last row in place.
   @inlinable
   package mutating func withLastRow(
     _ body: (
@@ -376,6 +366,6 @@ package struct ValueBlock: Sendable, Equatable {
 }
 
 extension BatchError.Code {
-  /// The values are too large to be held together.
+  /// The texts and blobs are too large to be held together.
   public static let valueTooLarge = Self(rawValue: "valueTooLarge")
 }

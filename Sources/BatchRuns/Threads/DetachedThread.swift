@@ -7,9 +7,6 @@ import Dispatch
 /// libdispatch, which provides the threads of Swift's tasks, retries forever if the system has no
 /// thread. Here that is an error.
 package enum DetachedThread {
-  /// Runs `body` on a new thread.
-  ///
-  /// - Throws: `BatchError` of code `noThread` if the system has none; `body` does not run.
   package static func start(_ body: @escaping @Sendable () -> Void) throws(BatchError) {
     #if canImport(Darwin)
     var thread: pthread_t?
@@ -46,9 +43,7 @@ package enum DetachedThread {
     init(body: @escaping @Sendable () -> Void) { self.body = body }
   }
 
-  /// Checks whether the system allows the process this many threads at once.
-  ///
-  /// - Throws: `BatchError` of code `noThread` if it allows fewer.
+  /// Checks that the system allows the process this many threads at once.
   package static func require(_ count: Int) throws(BatchError) {
     let hold = DispatchSemaphore(value: 0)
     let released = DispatchSemaphore(value: 0)

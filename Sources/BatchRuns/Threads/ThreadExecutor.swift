@@ -4,7 +4,6 @@ import BatchPlatform
 /// A serial executor with its own thread, so that an actor's blocking calls never occupy one of the
 /// cooperative pool's.
 package final class ThreadExecutor: SerialExecutor {
-  /// The scheduling priority of the thread.
   package enum Priority: Sendable {
     case normal
     /// Yields to threads of normal priority if there are more threads than processors.
@@ -34,7 +33,6 @@ package final class ThreadExecutor: SerialExecutor {
   }
 }
 
-/// The jobs of an executor, and its thread.
 @safe
 private final class JobQueue: @unchecked Sendable {
   /// A waiting job, which keeps its executor alive until it has run.
@@ -46,7 +44,6 @@ private final class JobQueue: @unchecked Sendable {
   private var problem: BatchError?
   private var isClosed = false
 
-  /// What runs the jobs.
   private enum State {
     case idle
     case threaded
@@ -92,9 +89,7 @@ private final class JobQueue: @unchecked Sendable {
     if isInline { runInline() }
   }
 
-  /// Starts the thread before there is a job.
-  ///
-  /// - Throws: The system's error if there is none.
+  /// Starts the thread before the first job, so that a lack of threads is an error.
   func start() throws(BatchError) {
     let problem = withLock {
       if case .idle = state { startThread() }
@@ -109,7 +104,6 @@ private final class JobQueue: @unchecked Sendable {
     return body()
   }
 
-  /// Runs the waiting jobs one after another, including those that arrive meanwhile.
   private func runInline() {
     while true {
       let jobs = withLock {
@@ -132,7 +126,6 @@ private final class JobQueue: @unchecked Sendable {
     unsafe pthread_cond_signal(hasChanged)
   }
 
-  /// Waits for jobs; nil when there will be no more.
   private func next() -> [Job]? {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
