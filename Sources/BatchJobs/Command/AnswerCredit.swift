@@ -1,38 +1,38 @@
 import BatchIdentifiers
 
-/// How far a program's answers can be trusted: if one does not repeat its row's identifier, and the
-/// program writes something unrequested, that answer may be another row's.
+/// Tracks how far a program's answers can be trusted.
+///
+/// If an answer does not repeat its row's identifier and the program writes something unrequested,
+/// the answer may belong to another row.
 struct AnswerCredit {
-  /// How far the answers so far can be trusted if there turn out to be too many.
+  /// How far earlier answers can be trusted if there turn out to be too many.
   enum Trust {
-    /// There are none.
+    /// There are no answers.
     case unasked
-    /// Each repeats its row's identifier, so none belongs to another row.
+    /// Each answer repeats its row's identifier, so none belongs to another row.
     case identified
-    /// One may belong to another row.
+    /// An answer may belong to another row.
     case unidentified
   }
 
-  /// The maximum bytes of unrequested output that are kept.
+  /// The maximum bytes of unrequested output to keep.
   static let surplusLimit = 1000
-  /// The longest wait for a surplus answer.
+  /// The maximum wait for a surplus answer.
   private static let surplusWait = Duration.milliseconds(5)
 
   private(set) var trust = Trust.unasked
   /// The unrequested output, as far as an error shows it.
   private var surplus: [UInt8] = []
-  /// When the last answer came, and how long two answers took.
+  /// The time of the last answer, and the time that two answers took.
   private var last = (at: ContinuousClock.now, pace: Duration.zero)
 
-  /// Whether there is unrequested output.
   var hasSurplus: Bool { !surplus.isEmpty }
 
-  /// Notes unrequested output.
   mutating func add(surplus bytes: some Collection<UInt8>) {
     surplus += bytes.prefix(Self.surplusLimit - surplus.count)
   }
 
-  /// Notes a complete set of answers.
+  /// Measures the pace of a complete set of answers.
   mutating func answered(
     _ count: Int,
     since start: ContinuousClock.Instant,
@@ -41,10 +41,10 @@ struct AnswerCredit {
     last = (now, start.duration(to: now) * 2 / max(count, 1))
   }
 
-  /// Notes whether each of the taken answers repeats its row's identifier.
+  /// Records whether each of the accepted answers repeats its row's identifier.
   ///
-  /// - Returns: How long to wait for a surplus answer: the time for two of them, but a few
-  ///   milliseconds at most. Nil if one would cast no doubt.
+  /// - Returns: How long to wait for a surplus answer: the time for two answers, but a few
+  ///   milliseconds at most; nil if a surplus answer would cast no doubt on others.
   mutating func accept(identified: Bool, at now: ContinuousClock.Instant) -> Duration? {
     guard !identified else {
       if trust == .unasked { trust = .identified }
@@ -55,7 +55,7 @@ struct AnswerCredit {
       ? .zero : max(.zero, now.duration(to: last.at + min(last.pace, Self.surplusWait)))
   }
 
-  /// The message about unrequested output if no answer is in doubt.
+  /// The message about unrequested output that casts no doubt on any answer.
   var harmless: String {
     trust == .unasked
       ? "it has written \(quotedSurplus) and was given no row"

@@ -1,47 +1,49 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// Reads the answers of a program: a JSON object of changed columns on each line.
+/// Decodes the answers of a program: each line is a JSON object with the changed columns.
 ///
-/// An empty object, or `null`, leaves the row unchanged. `{"$error": "…"}` means that this row
-/// cannot be done, `{"$retry": "…"}` that it cannot be done now. Values are written as in exports:
-/// `{"$base64": true, "encoded": "…"}` is a blob, and with `"type": "text"` a text of any bytes.
+/// An empty object or `null` leaves the row unchanged. `{"$error": "…"}` means that the row fails,
+/// and `{"$retry": "…"}` that it cannot be done now. Values are written as in exports:
+/// `{"$base64": true, "encoded": "…"}` is a blob and, with `"type": "text"`, a text of any bytes.
 struct AnswerDecoder {
-  /// The special members of an answer.
   private struct Remarks {
     var failure: String?
     var retry: String?
     var isIdentified = false
-    /// The identifier of another row, which it repeats instead.
+    /// The identifier of another row, repeated instead of the row's own.
     var other: String?
   }
 
-  /// The reserved names in answers, which are not columns.
+  /// Names in answers that are not columns.
   static let reservedNames = ["$identifier", "$error", "$retry"]
 
   private let names: [[UInt8]]
   private let columns: [String]
 
-  /// The columns in which all digits of a number count.
+  /// The columns in which all digits of a number matter.
   private let numbers: Set<Int>
 
-  /// A decoder for the columns that may be changed.
+  /// - Parameters:
+  ///   - columns: The columns that may be changed.
+  ///   - numbers: Indexes of the columns in which all digits of a number matter.
   init(columns: [String], numbers: Set<Int> = []) {
     self.columns = columns
     self.numbers = numbers
     names = columns.map { Array($0.utf8) }
   }
 
-  /// Creates a decoder without answers.
+  /// Makes an empty result.
   func noAnswers(for rows: ChunkRows) -> RowChanges {
     RowChanges(ofRows: rows.count, columns: columns.count)
   }
 
-  /// Reads the answers to some of the rows, one per line; a row whose answer is unusable fails.
+  /// Decodes the answers to some of the rows, one per line; a row whose answer is invalid fails.
   ///
-  /// - Returns: Whether each repeats its row's identifier, so that none can belong to another row.
-  /// - Throws: `BatchError` of code `handlerFailed` if an answer is for another row, which casts doubt on
-  ///   those around it.
+  /// - Returns: Whether each answer repeats its row's identifier, so that none can belong to
+  ///   another row.
+  /// - Throws: `BatchError` of code `handlerFailed` if an answer is for another row, which casts
+  ///   doubt on those around it.
   func read(
     _ lines: [UInt8],
     for rows: ChunkRows,
@@ -82,7 +84,6 @@ struct AnswerDecoder {
     )
   }
 
-  /// Reads a line.
   private func readAnswer(
     _ scanner: inout JSONLineScanner,
     _ row: Int,
@@ -120,7 +121,7 @@ struct AnswerDecoder {
     try scanner.endLine()
   }
 
-  /// The required string of a reserved name.
+  /// Reads the string that a reserved name requires.
   private func readString(
     _ scanner: inout JSONLineScanner,
     _ name: String,
@@ -137,7 +138,7 @@ struct AnswerDecoder {
     throw .init("has \(noun) where \(name.quotedForMessage) must be a string\(hint)")
   }
 
-  /// A reason for people, short enough to show and keep.
+  /// Reads a reason, short enough to show and to keep.
   private func readReason(
     _ scanner: inout JSONLineScanner,
     _ name: String

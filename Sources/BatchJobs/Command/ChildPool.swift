@@ -10,27 +10,27 @@ package final class ChildPool: Sendable {
     var command: ChildProcess.Command
     var idle: [ChildProcess] = []
     var messages: [String] = []
-    /// The lines of programs that were messages, their bytes, and the lines that are only counted.
+    /// The lines of programs reported as messages, their bytes, and the lines that are only
+    /// counted.
     var told = (lines: 0, bytes: 0, dropped: 0)
-    /// How many more may be lent.
+    /// Limits how many programs may be lent at once.
     var places: DispatchSemaphore?
-    /// When those that are lent last answered, by process.
+    /// When each lent program last answered.
     var heard: [pid_t: Lock<ContinuousClock.Instant>] = [:]
   }
 
-  /// The maximum number of lines of a run's programs that are shown.
+  /// The maximum number of lines of a run's programs to show.
   private static let lineLimit = 200
 
   private let name: String
   private let state: Lock<State>
 
-  /// Creates an empty pool.
   init(_ command: ChildProcess.Command) {
     name = command.executable.lastComponent?.string ?? "command"
     state = Lock(State(command: command))
   }
 
-  /// Starts the first program, unless it would have nothing to do, so that a failure to start shows
+  /// Starts the first program unless there are no rows, so that a failure to start is reported
   /// before anything is written.
   package func start(
     environment: [String: String],
@@ -49,12 +49,13 @@ package final class ChildPool: Sendable {
     state.withLock { $0.idle.append(child) }
   }
 
-  /// Lends an idle program, as soon as there is one; if `body` ends the program or throws, the next one is
-  /// new.
+  /// Lends an idle program, waiting for one if necessary.
+  ///
+  /// If `body` ends the program or throws, the next program is new.
   func withChild<Result>(
     _ body: (ChildProcess) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
-    // On the thread of a context, which has nothing else to do.
+    // Blocks the thread of a context, which has nothing else to do.
     let places = state.withLock { $0.places }
     places?.wait()
     defer { places?.signal() }
@@ -64,7 +65,7 @@ package final class ChildPool: Sendable {
     defer { state.withLock { $0.heard[child.identifier] = nil } }
     do {
       let result = try body(child)
-      // Once idle, it belongs to another thread.
+      // Once it is idle, another thread may use it.
       keep(child.takeErrors(), of: child)
       if !child.hasEnded { state.withLock { $0.idle.append(child) } }
       return result
@@ -75,7 +76,6 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// An idle program, or a new one.
   private func idleChild() throws(BatchError) -> ChildProcess {
     while true {
       let (idle, command) = state.withLock { ($0.idle.popLast(), $0.command) }
@@ -87,7 +87,7 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// Keeps lines of a program for people: the first of a run, and the number of the others.
+  /// Keeps the first lines of a run's programs, and counts the others.
   private func keep(_ taken: StandardErrorLines.Taken, of child: ChildProcess) {
     state.withLock { state in
       var dropped = taken.dropped
@@ -108,13 +108,11 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// Keeps a message about a program.
   private func keep(_ message: String, of child: ChildProcess) {
     state.withLock { $0.messages.append("\(name)[\(child.identifier)]: \(message)") }
   }
 
-  /// The programs' output to standard error since the last call, each line prefixed with the
-  /// program and its process.
+  /// The programs' standard error since the last call; each line begins with program and process.
   package func takeMessages() -> [String] {
     state.withLock { state in
       defer { state.messages.removeAll() }
@@ -122,7 +120,7 @@ package final class ChildPool: Sendable {
     }
   }
 
-  /// The program that has been silent for longest, if that is long.
+  /// The program that has been silent for longest, if it has been for at least this time.
   package func silence(of least: Duration) -> String? {
     let heard = state.withLock { state in
       state.heard.map { (process: $0.key, time: $0.value.withLock { time in time }) }
@@ -133,15 +131,16 @@ package final class ChildPool: Sendable {
     return "\(name) (process \(identifier)), silent for \(silence.components.seconds) s"
   }
 
-  /// Ends the programs, and kills those that do not end by themselves in two seconds.
+  /// Ends the programs, and kills those that do not end within two seconds.
   ///
-  /// - Throws: `BatchError` of code `commandUnreliable` if one has written unrequested answers.
+  /// - Throws: `BatchError` of code `commandUnreliable` if a program has written unrequested
+  ///   answers.
   package func close() throws(BatchError) {
     let children = state.withLock { state in
       defer { state.idle.removeAll() }
       return state.idle
     }
-    // All at once, and then each in what is left of the time.
+    // All inputs are closed first, and then each program gets the remaining time.
     for child in children { child.closeInput() }
     let deadline = ContinuousClock.now + (RunStop.isOver() ? .zero : .seconds(2))
     var failure: BatchError?

@@ -4,23 +4,22 @@ import BatchPlatform
 package import SystemPackage
 
 extension ChildProcess.Command {
-  /// A job's program and its arguments, the first of which names it.
-  ///
-  /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
+  /// Finds the program, which the first argument names; throws `commandNotStarted` if it is
+  /// missing.
   package init(_ arguments: [String], in folder: FilePath) throws(BatchError) {
     let executable = try Self.executable(arguments[0], from: folder)
     try Self.requireScript(of: arguments, in: folder)
     self.init(executable: executable, arguments: arguments, folder: folder)
   }
 
-  /// The file extensions of an interpreter's scripts, by how its name begins.
+  /// The file extensions of an interpreter's scripts, by the beginning of its name.
   private static let scripts = [
     "python": ["py"], "ruby": ["rb"], "perl": ["pl"], "node": ["js", "mjs", "cjs"], "php": ["php"],
     "bash": ["sh", "bash"], "sh": ["sh"], "dash": ["sh"], "zsh": ["sh", "zsh"], "lua": ["lua"],
     "Rscript": ["R", "r"], "tclsh": ["tcl"],
   ]
 
-  /// Refuses an interpreter whose script is missing: it would start, and end with the first chunk.
+  /// Refuses an interpreter whose script is missing: it would start, but end with the first chunk.
   private static func requireScript(
     of arguments: [String],
     in folder: FilePath
@@ -47,7 +46,7 @@ extension ChildProcess.Command {
     }
   }
 
-  /// The file of a program: the path from the job's folder, or the first match in `PATH`.
+  /// The path relative to the job's folder, or the first match in `PATH`.
   private static func executable(
     _ name: String,
     from folder: FilePath
@@ -76,7 +75,7 @@ extension ChildProcess.Command {
     )
   }
 
-  /// The path for a program that starts in another folder.
+  /// Makes a path that is valid for a program in another folder.
   private static func absolute(_ path: FilePath) -> FilePath {
     guard !path.isAbsolute, let folder = unsafe getcwd(nil, 0) else { return path }
     defer { unsafe free(folder) }

@@ -4,10 +4,10 @@ import CSpawn
 import SystemPackage
 
 extension ChildProcess {
-  /// The two ends of a pipe; nil if there is none.
+  /// Returns the two ends of a pipe, or nil with `errno` set.
   static func makePipe() -> [Int32]? {
     var ends: [Int32] = [0, 0]
-    // Another child started meanwhile must not inherit them.
+    // Another child that is started meanwhile must not inherit them.
     #if canImport(Darwin)
     guard unsafe pipe(&ends) == 0 else { return nil }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

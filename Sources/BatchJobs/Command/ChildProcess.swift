@@ -3,47 +3,46 @@ public import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 
-/// A program that runs beside this process and answers each line on its standard input with one on
-/// its standard output.
+/// A program that runs beside this process, and answers each line on its standard input with a line
+/// on its standard output.
 ///
-/// One thread uses it at a time, and blocks while the program works.
+/// Only one thread uses it at a time, and blocks while the program works.
 package final class ChildProcess {
-  /// What to start, and how.
   package struct Command: Sendable {
-    /// The file of the program.
     var executable: FilePath
-    /// The arguments, including the program's name.
+    /// The first argument is the program's name.
     var arguments: [String]
-    /// The folder in which it starts; this process's if empty.
+    /// The folder to start in; if empty, that of this process.
     var folder: FilePath
-    /// Variables in addition to this process's.
+    /// Variables in addition to those of this process.
     var environment: [String: String] = [:]
   }
 
-  /// The process ID.
   let identifier: pid_t
   private var input: Int32
   private let output: Int32
-  /// Its standard error, or -1 after its end, which `poll` would otherwise report forever.
+  /// Its standard error; -1 after the end, which `poll` would otherwise report forever.
   private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
   private var standardError = StandardErrorLines()
-  /// Whether the program has ended; it cannot be asked again.
+  /// Whether the program has ended and cannot be asked again.
   private(set) var hasEnded = false
   private var credit = AnswerCredit()
   /// When it last wrote an answer, or was asked.
   let heard = Lock(ContinuousClock.now)
-  /// How often a wait looks whether it is still wanted.
+  /// How often a wait checks whether the run was stopped.
   private static let lookInterval = Duration.milliseconds(50)
 
-  /// The maximum number of consecutive reads of its standard error: as much as a pipe may hold, so
-  /// that a program that writes endlessly blocks nobody.
+  /// The maximum number of consecutive reads of its standard error.
+  ///
+  /// It is as much as a pipe may hold, so that a program that writes endlessly does not block its
+  /// reader.
   private static let errorReads = 16
 
   /// Starts a program.
   ///
-  /// It leads its own process group: Ctrl-C, which lets this process finish its chunks, does not
-  /// end it.
+  /// The program leads its own process group. So Ctrl-C, after which this process still finishes
+  /// its chunks, does not end it.
   package init(_ command: Command) throws(BatchError) {
     var descriptors: [Int32] = []
     defer { descriptors.forEach { closeDescriptor($0) } }
@@ -58,7 +57,7 @@ package final class ChildProcess {
       errors: descriptors[5]
     )
     (input, output, errors) = (descriptors[1], descriptors[2], descriptors[4])
-    // The child's ends are closed here, and ours kept.
+    // The child's ends are closed here, and the others kept.
     descriptors = [descriptors[0], descriptors[3], descriptors[5]]
     for descriptor in [input, output, errors] {
       _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
@@ -74,21 +73,22 @@ package final class ChildProcess {
 
   // MARK: Asking and answering
 
-  /// The answers to a question: to all of its rows, or to those before a fault of the program, which has
-  /// been ended then.
+  /// The answers to a question: to all of its rows, or to those before a fault.
+  ///
+  /// After a fault, the program has been ended.
   struct Reply {
-    /// The answers, each with its line feed.
+    /// Each answer ends with its line feed.
     let answers: [UInt8]
     let count: Int
     var fault: (blame: CommandExchange.Fault.Blame, error: BatchError)?
   }
 
-  /// Writes lines and reads as many answers.
+  /// Writes lines and reads as many answers; ``accept(identified:)`` then checks for more.
   ///
-  /// - Returns: The answers; ``accept(identified:)`` checks for more. Neither answers nor a fault if the
-  ///   program had ended before it read the first line, after answers to other questions.
-  /// - Throws: `BatchError` of code `handlerFailed` if it is unknown which row the program cannot do, of code
-  ///   `interrupted` if the run is to stop. It cannot be used again then.
+  /// - Returns: The answers. There are neither answers nor a fault if the program had ended before
+  ///   it read the first line, after answers to other questions.
+  /// - Throws: `BatchError` of code `handlerFailed` if it is unknown which row the program cannot
+  ///   do, or of code `interrupted` if the run is stopped. The program cannot be used again then.
   func answers(to question: consuming CommandExchange.Question) throws(BatchError) -> Reply {
     guard credit.trust == .identified || !isReadable else { throw tooMany(.commandUnreliable) }
     var exchange = CommandExchange(question, at: .now)
@@ -114,7 +114,7 @@ package final class ChildProcess {
     return Reply(answers: exchange.answers, count: exchange.count)
   }
 
-  /// Ends the program because of a fault, and returns the answers before that.
+  /// Ends the program because of a fault, and returns the answers before it.
   private func reply(
     _ exchange: inout CommandExchange,
     _ fault: CommandExchange.Fault
@@ -126,13 +126,13 @@ package final class ChildProcess {
     return Reply(answers: exchange.answers, count: exchange.found, fault: (fault.blame, error))
   }
 
-  /// The bytes that were written to the program and it has not read.
+  /// The number of bytes that were written to the program but not read by it.
   private var unreadCount: Int {
     var count: Int32 = 0
     return unsafe ioctl(input, UInt(FIONREAD), &count) == 0 ? Int(count) : -1
   }
 
-  /// Waits until it can read or write, and does so.
+  /// Waits until it can read or write, then does so.
   private func transfer(
     _ exchange: inout CommandExchange,
     within timeout: Duration
@@ -157,7 +157,7 @@ package final class ChildProcess {
       unsafe write(input, $0.baseAddress, $0.count)
     }
     if count >= 0 { return exchange.sent(count) }
-    // It no longer reads; whether it has ended shows when its answers are read.
+    // The program no longer reads. Whether it has ended is found out when its answers are read.
     if errno == EPIPE { return exchange.dropUnsent() }
     if errno == EAGAIN || errno == EINTR { return }
     throw Self.error("cannot write to the command", errno)
@@ -174,11 +174,11 @@ package final class ChildProcess {
     heard.withLock { $0 = .now }
   }
 
-  /// Notes how far the answers to a chunk can be trusted, and any answer after the last one.
+  /// Records how far the answers to a chunk can be trusted, and checks for a surplus answer.
   ///
-  /// If each answer repeats its row's identifier, nothing is in doubt. Otherwise, a program that
-  /// answers a row twice is one answer ahead from then on, and the answers do not show it; so this
-  /// waits for a surplus answer. Later ones are noticed when the program is asked again or ended.
+  /// If each answer repeats its row's identifier, there is no doubt. Otherwise, a program that
+  /// answers a row twice is one answer ahead from then on without its answers showing it, so this
+  /// waits for a surplus answer. A later one is noticed when the program is asked again or ended.
   ///
   /// - Throws: `BatchError` of code `handlerFailed` if there is a surplus answer.
   func accept(identified: Bool) throws(BatchError) {
@@ -187,8 +187,10 @@ package final class ChildProcess {
     guard !credit.hasSurplus, !isReadable else { throw tooMany() }
   }
 
-  /// Its output since the last answer, if that casts no doubt but the program cannot be used again;
-  /// nil if it can be asked, or must be, to learn what is wrong.
+  /// A message about output since the last answer, if it casts no doubt but the program cannot be
+  /// used again.
+  ///
+  /// It is nil if the program can be asked, or must be asked to find out what is wrong.
   func harmlessSurplus() -> String? {
     guard credit.trust == .identified, isReadable || credit.hasSurplus else { return nil }
     receiveSurplus()
@@ -202,7 +204,7 @@ package final class ChildProcess {
     return error
   }
 
-  /// Reads unrequested output; false at the end.
+  /// Reads unrequested output; returns false at the end.
   @discardableResult
   private func receiveSurplus() -> Bool {
     let count = fillBuffer(from: output)
@@ -211,8 +213,7 @@ package final class ChildProcess {
     return true
   }
 
-  /// Reads available output into the buffer; returns the number of bytes, or otherwise the result
-  /// of `read(2)`.
+  /// Fills the buffer with available output; returns the result of `read(2)`.
   private func fillBuffer(from descriptor: Int32) -> Int {
     unsafe buffer.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
   }
@@ -237,7 +238,6 @@ package final class ChildProcess {
     return unsafe poll(&wait, 1, 0) > 0 && wait.revents & Int16(POLLIN) != 0
   }
 
-  /// The lines on standard error since the last call.
   func takeErrors() -> StandardErrorLines.Taken {
     readErrors()
     return standardError.take()
@@ -254,7 +254,7 @@ package final class ChildProcess {
     )
   }
 
-  /// How a program ended, from the status of `waitpid`.
+  /// Describes how a program ended, from the status of `waitpid`.
   private static func words(for status: Int32) -> String {
     status & 0x7f == 0
       ? "exited with status \(status >> 8 & 0xff)" : "was ended by signal \(status & 0x7f)"
@@ -273,8 +273,8 @@ package final class ChildProcess {
 
   /// Lets an idle program end.
   ///
-  /// - Returns: What went wrong: it took longer than `timeout`, or than a stop of the run allows, and was killed, or
-  ///   its status says so; nil if nothing did.
+  /// - Returns: A problem, or nil: the program took longer than `timeout`, or than a stop of the
+  ///   run allows, and was killed; or its status says that it failed.
   package func complete(within timeout: Duration) -> String? {
     switch finish(by: .now + timeout) {
     case nil where RunStop.isOver(after: RunStop.hookGrace):
@@ -285,7 +285,7 @@ package final class ChildProcess {
     }
   }
 
-  /// Closes the program's input, which asks it to end.
+  /// Closing the input asks the program to end.
   func closeInput() {
     if input >= 0 { closeDescriptor(input) }
     input = -1
@@ -293,7 +293,7 @@ package final class ChildProcess {
 
   /// Closes the program's input, waits for its end, and reads its remaining output.
   ///
-  /// - Returns: The status of `waitpid`, or nil if it had to be killed.
+  /// Returns the status of `waitpid`, or nil if the program had to be killed.
   @discardableResult
   private func finish(by deadline: ContinuousClock.Instant) -> Int32? {
     closeInput()
@@ -304,7 +304,7 @@ package final class ChildProcess {
       readErrors(atMost: 1)
       if ProcessGroups.hasEnded(identifier, &status) {
         hasEnded = true
-        // Its own children may continue to write.
+        // The program's own children may continue to write.
         for _ in 0..<Self.errorReads where isOpen && isReadable { isOpen = receiveSurplus() }
         readErrors()
         standardError.finish()
@@ -324,7 +324,6 @@ package final class ChildProcess {
     return status
   }
 
-  /// Ends the program and its children.
   func end() {
     guard !hasEnded else { return }
     ProcessGroups.end(identifier)
@@ -341,7 +340,7 @@ extension BatchError.Code {
   public static let commandUnreliable = Self(rawValue: "commandUnreliable")
 }
 
-/// `close(2)`, whose name is taken in the class.
+/// `close(2)`, whose name is hidden by a method of the class.
 private func closeDescriptor(_ descriptor: Int32) {
   close(descriptor)
 }

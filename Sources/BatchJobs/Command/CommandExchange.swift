@@ -1,41 +1,39 @@
 import BatchIdentifiers
 
-/// A question to a program and its answers, without pipes, processes and clocks.
+/// The state of a question to a program and its answers, without pipes, processes and clocks.
 ///
-/// The caller, who has those, performs the ``next(at:)`` step and reports the result, until there
-/// is none.
+/// The caller performs the step of ``next(at:)`` and reports its result, until the exchange is
+/// finished.
 struct CommandExchange {
-  /// A question: lines for some of a chunk's rows, after others that are answered.
+  /// A question: lines for some of a chunk's rows, after others that were answered.
   struct Question {
-    /// The lines, dropped once written.
+    /// Dropped once they are written.
     var lines: [UInt8]
-    /// The number of lines.
     var count: Int
-    /// The number of rows of the chunk answered before, and in total.
+    /// The number of rows of the chunk that were answered before, and of all.
     var answeredBefore: Int
     var chunkCount: Int
-    /// When the chunk's first row was asked, and the time limit for all.
+    /// When the first row of the chunk was asked, and the time limit for all rows.
     var start: ContinuousClock.Instant
     var timeout: Duration
   }
 
-  /// The next step.
   enum Step: Equatable {
     /// Wait up to this long until something can be sent or received, and do that.
     case transfer(within: Duration)
     /// Leave the program alone for this long.
     case rest(Duration)
-    /// Find out how the program ended, which has closed its output: see ``fault(ofEnd:)``.
+    /// Find out how the program ended, since it has closed its output; see ``fault(ofEnd:)``.
     case findEnd
-    /// Give the program up.
+    /// End the program because of a fault.
     case giveUp(Fault)
     /// Take the answers, which are complete.
     case finish
   }
 
-  /// A program's fault, as a clause about it.
+  /// A fault of the program, as a clause about it.
   struct Fault: Equatable {
-    /// What the fault says of the rows that are not answered.
+    /// What the fault implies for the rows that are not answered.
     enum Blame {
       /// The program cannot do the first of them.
       case nextRow
@@ -52,26 +50,25 @@ struct CommandExchange {
 
   /// The maximum bytes of an answer.
   static let lineLimit = 16 << 20
-  /// The maximum bytes of the answers to a chunk, unless its rows at ``rowShare`` each come to
-  /// more.
+  /// The maximum bytes of the answers to a chunk, unless its rows need more at ``rowShare`` each.
   private static let answerLimit = 64 << 20
   private static let rowShare = 64 << 10
 
   private var question: Question
-  /// How many bytes of it were written.
+  /// The number of bytes of the question that were written.
   private(set) var writtenCount = 0
-  /// When it was asked.
+  /// When the question was asked.
   let start: ContinuousClock.Instant
   private var sentCount = 0
-  /// The received bytes: at the end the answers, each with its line feed.
+  /// The received bytes; at the end, the answers with their line feeds.
   private(set) var answers: [UInt8] = []
   /// The number of complete answers, and the end of the last one.
   private(set) var found = 0
   private var lineStart = 0
   private var hasClosed = false
   private var hasRested = false
-  /// Whether the time was over when the last transfer began: what had arrived by then was still
-  /// read.
+  /// Whether the time limit was over when the last transfer began: output that had arrived by then
+  /// was still read.
   private var isLate = false
 
   init(_ question: consuming Question, at start: ContinuousClock.Instant) {
@@ -79,7 +76,6 @@ struct CommandExchange {
     self.start = start
   }
 
-  /// The number of expected answers.
   var count: Int { question.count }
 
   // MARK: What is to be done
@@ -126,10 +122,11 @@ struct CommandExchange {
     "\((question.answeredBefore + found).grouped) of \(question.chunkCount.grouped)"
   }
 
-  /// Half the time that the missing answers will take at the pace so far, if that is worth a rest.
+  /// Half of the time that the missing answers will take at the current pace, if that is worth a
+  /// rest.
   ///
-  /// A program that flushes each line would wake the waiting thread for each, which costs both more
-  /// than the line.
+  /// A program that flushes each line would wake the waiting thread each time, which costs both of
+  /// them more than the line itself.
   private func rest(at now: ContinuousClock.Instant) -> Duration? {
     guard isSent, found > 0 else { return nil }
     let left = start.duration(to: now) / found * (count - found) / 2
@@ -138,26 +135,23 @@ struct CommandExchange {
 
   // MARK: What was done
 
-  /// The bytes still to be sent.
   var unsent: ArraySlice<UInt8> { question.lines[sentCount...] }
 
-  /// Whether all bytes are sent.
   var isSent: Bool { sentCount == question.lines.count }
 
-  /// Notes that the first bytes of ``unsent`` were sent.
+  /// Records that the first bytes of ``unsent`` were sent.
   mutating func sent(_ count: Int) {
     sentCount += count
     writtenCount += count
     if isSent { dropUnsent() }
   }
 
-  /// Sends nothing more.
+  /// Gives up sending the rest.
   mutating func dropUnsent() {
     question.lines = []
     sentCount = 0
   }
 
-  /// Receives output of the program.
   mutating func receive(_ bytes: ArraySlice<UInt8>) {
     let end = answers.count
     answers.append(contentsOf: bytes)
@@ -165,18 +159,17 @@ struct CommandExchange {
     lineStart = answers[end...].lastIndex(of: 0x0a).map { $0 + 1 } ?? lineStart
   }
 
-  /// Notes the end of the program's output.
   mutating func close() { hasClosed = true }
 
-  /// The fault of a program that has closed its output and, unless nil, ended with this status.
+  /// The fault of a program that has closed its output; `end` describes its end, if it has ended.
   func fault(ofEnd end: String?) -> Fault {
     Fault(blame: .nextRow, message: "\(end ?? "closed its output") after \(answered) answers")
   }
 
-  /// Removes what follows the last complete answer.
+  /// Removes everything after the last complete answer.
   mutating func dropPartialAnswer() { answers.removeSubrange(lineStart...) }
 
-  /// Removes what follows the last answer, and returns its beginning.
+  /// Removes everything after the last answer, and returns the beginning of it.
   mutating func takeSurplus(upTo limit: Int) -> [UInt8] {
     guard lineStart < answers.count || found > count else { return [] }
     var left = count

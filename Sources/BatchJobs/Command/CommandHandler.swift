@@ -1,8 +1,10 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Lets a program compute the changes of rows: each row a JSON object on a line of its standard
-/// input, each answer one on its standard output, in the same order.
+/// Computes the changes of rows with a program.
+///
+/// Each row is a JSON object on a line of its standard input, each answer one on its standard
+/// output, in the same order.
 package struct CommandHandler: RowHandler {
   package let pool: ChildPool
   private let encoder: CommandRowEncoder
@@ -10,13 +12,13 @@ package struct CommandHandler: RowHandler {
   private let timeout: Duration
   private let pieces = Lock(PieceSizing())
 
-  /// What is said of columns that SQLite does not have: how their values are written in lines.
+  /// How to write the values of columns whose types SQLite does not have.
   package struct Kinds {
-    /// The columns that are read whose 1 and 0 are true and false.
+    /// The columns to read whose values 1 and 0 mean true and false.
     let booleans: Set<Int>
-    /// The columns that are read whose texts are numbers.
+    /// The columns to read whose texts are numbers.
     let numbers: Set<Int>
-    /// The columns that are written in which all digits of a number count.
+    /// The columns to write in which all digits of a number matter.
     let writtenNumbers: Set<Int>
 
     package init(
@@ -30,9 +32,7 @@ package struct CommandHandler: RowHandler {
     }
   }
 
-  /// A handler for the columns of a job.
-  ///
-  /// - Throws: `BatchError` of code `commandNotStarted` if there is no such program.
+  /// Throws `commandNotStarted` if there is no such program.
   package init(
     _ arguments: [String],
     columns: TransformColumns,
@@ -56,7 +56,7 @@ package struct CommandHandler: RowHandler {
     onFailure policy: FailurePolicy,
     holding byteLimit: Int
   ) throws(BatchError) -> RowChanges {
-    // When the time limit began, and which row was the first then.
+    // When the time limit began, and the first row at that time.
     var start = (at: ContinuousClock.now, row: 0)
     var answers = decoder.noAnswers(for: rows)
     var count = 0
@@ -90,7 +90,7 @@ package struct CommandHandler: RowHandler {
       }
       count += reply.count
       if let fault = reply.fault {
-        // A program that was only slow goes on with the next row, unless that may not fail.
+        // A program that was only slow continues with the next row, unless that row must not fail.
         let isSlow = fault.blame == .time && count > start.row
         if !isSlow || answers.failures.count >= policy.limit {
           answers.fail(count, fault.error)
@@ -124,7 +124,7 @@ package struct CommandHandler: RowHandler {
     )
   }
 
-  /// The variables that describe the run to a program.
+  /// The environment variables that describe the run to a program.
   package static func environment(
     of cause: some RunCause,
     run: String,
@@ -144,14 +144,15 @@ package struct CommandHandler: RowHandler {
   }
 }
 
-/// How many rows of a chunk to ask at once: as many as give answers of reasonable size, which is
-/// unknown before the first.
+/// How many rows of a chunk to ask at once, so that the answers are of reasonable size.
+///
+/// The size of answers is unknown before the first one.
 private struct PieceSizing {
-  /// The maximum growth from one piece to the next.
+  /// The maximum factor from one piece to the next.
   private static let growth = 8
 
   private var largest = 0
-  /// The average length of an answer; long ones are forgotten slowly.
+  /// The average length of an answer; long answers lower it only slowly afterwards.
   private var answerBytes = 0.0
 
   package mutating func observe(_ count: Int, _ bytes: Int) {

@@ -14,7 +14,7 @@ package enum ExitStatus: Int32, Sendable {
   /// The last success is longer ago than it may be.
   case overdue = 8
 
-  /// The status for an error that prevented a command's work.
+  /// The status for an error that prevented the work of a command.
   package init(of error: BatchError) {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning
@@ -26,7 +26,6 @@ package enum ExitStatus: Int32, Sendable {
     }
   }
 
-  /// The status for the end of a run.
   package init(of summary: RunSummary) {
     switch summary.state {
     case .completed: self = .completed
@@ -40,6 +39,6 @@ package enum ExitStatus: Int32, Sendable {
 }
 
 extension BatchError.Code {
-  /// A command's result cannot be written to standard output.
+  /// The result of a command cannot be written to standard output.
   package static let outputFailed = Self(rawValue: "outputFailed")
 }

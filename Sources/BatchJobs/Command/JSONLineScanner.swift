@@ -2,17 +2,17 @@ import BatchIdentifiers
 
 /// Scans lines of one JSON object each (RFC 8259), without building a tree.
 ///
-/// The job file has its own reader, which knows lines and columns; this one must keep up with
-/// hundreds of thousands of lines a second.
+/// The job file has a separate reader that tracks lines and columns; this one must handle hundreds
+/// of thousands of lines per second.
 struct JSONLineScanner {
-  /// What is wrong with a line, as a clause about it.
+  /// A problem of a line, as a clause about it.
   struct Problem: Error {
     let message: String
 
     init(_ message: String) { self.message = message }
   }
 
-  /// A value; for an object, the scanner is before its first member.
+  /// For an object, the scanner is then before its first member.
   enum Value {
     case null
     case boolean(Bool)
@@ -23,29 +23,28 @@ struct JSONLineScanner {
   }
 
   private let bytes: [UInt8]
-  /// Where it is.
   private(set) var offset = 0
 
-  /// A scanner of lines that all end in a line feed.
+  /// All lines must end with a line feed.
   init(_ bytes: [UInt8]) {
     self.bytes = bytes
   }
 
   // MARK: Lines
 
-  /// Skips white space up to the end of the line.
+  /// Skips white space, and throws unless the line ends there.
   mutating func endLine() throws(Problem) {
     skipSpace()
     guard next == 0x0a else { throw Problem("goes on after its end") }
     offset += 1
   }
 
-  /// Skips the rest of a line that cannot be read.
+  /// Skips the rest of an invalid line.
   mutating func skipLine(from start: Int) {
     offset = (bytes[start...].firstIndex(of: 0x0a) ?? bytes.endIndex - 1) + 1
   }
 
-  /// Skips `null`, if that comes next.
+  /// Skips `null` if it comes next.
   mutating func readNull() -> Bool {
     skipSpace()
     return (try? skip("null")) != nil
@@ -53,7 +52,7 @@ struct JSONLineScanner {
 
   // MARK: Objects
 
-  /// Calls `body` to read the value of each member of an object.
+  /// Calls `body` with the key of each member of an object, to read the value.
   mutating func forEachMember(
     _ body: (inout JSONLineScanner, ArraySlice<UInt8>) throws(Problem) -> Void
   ) throws(Problem) {
@@ -101,7 +100,7 @@ struct JSONLineScanner {
       try skip("false")
       return .boolean(false)
     case UInt8(ascii: "I"):
-      // As Python writes it.
+      // Python writes infinity like this.
       try skip("Infinity")
       return .real(.infinity)
     case UInt8(ascii: "-") where bytes[min(offset + 1, bytes.count)...].first == UInt8(ascii: "I"):
@@ -112,9 +111,7 @@ struct JSONLineScanner {
     }
   }
 
-  /// Goes over a number, if that is what comes next.
-  ///
-  /// - Returns: All of its digits; nil if something else comes next.
+  /// Skips a number if one comes next, and returns all of its digits.
   mutating func readDigits() throws(Problem) -> ArraySlice<UInt8>? {
     skipSpace()
     guard isDigit || next == UInt8(ascii: "-") else { return nil }
@@ -123,7 +120,7 @@ struct JSONLineScanner {
     return bytes[start..<offset]
   }
 
-  /// The bytes of a string, with escapes resolved, which are well-formed UTF-8.
+  /// Returns the bytes of a string: well-formed UTF-8, with escapes resolved.
   mutating func readString() throws(Problem) -> ArraySlice<UInt8> {
     skipSpace()
     guard next == UInt8(ascii: "\"") else { throw Problem("has no string where one is expected") }
@@ -216,7 +213,7 @@ struct JSONLineScanner {
     let digits = offset
     var magnitude: UInt64 = 0
     while isDigit {
-      // 19 digits are below 2⁶⁴; longer numbers are read as a real.
+      // 19 digits fit into 64 bits; longer numbers are read as a real.
       magnitude = magnitude &* 10 &+ UInt64(next - UInt8(ascii: "0"))
       offset += 1
     }
@@ -246,19 +243,19 @@ struct JSONLineScanner {
     guard let value = Double(String(decoding: bytes[start..<offset], as: UTF8.self)) else {
       throw Problem("has no JSON value where one is expected")
     }
-    // One that is too large is an infinity, as exports write one.
+    // A number that is too large is an infinity, which exports write this way.
     return .real(value)
   }
 
   // MARK: Bytes
 
-  /// The rest of the line, quoted and shortened for a message.
+  /// Quoted and shortened for a message.
   private var restOfLine: String {
     let line = bytes[min(offset, bytes.count)...].prefix(400).prefix { $0 != 0x0a }
     return String(decoding: line, as: UTF8.self).quotedForMessage
   }
 
-  /// The next byte; a line feed at the end, where every line has one.
+  /// The next byte; a line feed at the end, since every line has one.
   private var next: UInt8 { offset < bytes.count ? bytes[offset] : 0x0a }
 
   private var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= next }

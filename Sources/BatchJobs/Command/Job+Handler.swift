@@ -2,7 +2,7 @@ public import BatchIdentifiers
 package import BatchRuns
 
 extension Job {
-  /// The handler of a transform, and the programs that it needs.
+  /// Makes the handler of a transform, and the pool of its programs, if any.
   package func handler(
     of transform: Transform,
     columns: TransformColumns,
@@ -55,7 +55,7 @@ extension Job {
 
 extension BatchError {
   fileprivate static func unknownHandler(_ name: String, among names: [String]) -> BatchError {
-    // The list of this program's handlers shows that it is the wrong executable.
+    // A list of the registered handlers shows whether this is the wrong executable.
     let listed = remedyListing(names, kind: "registered handlers")
     let remedy =
       if names.isEmpty {
@@ -74,6 +74,6 @@ extension BatchError {
 }
 
 extension BatchError.Code {
-  /// A job names a handler that the program has not registered.
+  /// The program has not registered the handler that the job names.
   public static let unknownHandler = Self(rawValue: "unknownHandler")
 }

@@ -1,10 +1,10 @@
 import BatchPlatform
 import CSpawn
 
-/// Makes blocks of some megabytes return to the system as soon as they are freed, for the life of
-/// the process.
+/// Makes malloc return blocks of several megabytes to the system as soon as they are freed, for the
+/// life of the process.
 ///
-/// By default, glibc keeps them per thread once it has seen some: several rows of 10 MB.
+/// By default, glibc keeps them per thread once it has seen some, such as several rows of 10 MB.
 package func returnLargeBlocks() {
   #if canImport(Glibc)
   _ = mallopt(M_MMAP_THRESHOLD, 4 << 20)

@@ -2,21 +2,20 @@ import SystemPackage
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Runs the programs to notify about a run, one at a time, on a separate thread.
+/// Runs the programs that are notified of a run, one at a time, on a separate thread.
 ///
-/// Any problem with one is a message; the run continues.
+/// A problem of a program becomes a message, and the run continues.
 package final class RunHooks: RunNotifier {
   private struct State {
     var messages: [String] = []
-    /// Whether a program is waiting or running without anybody waiting for it.
+    /// Whether a program is waiting or running in the background.
     var isBusy = false
-    /// The last of those.
+    /// The task of the last such program.
     var last: Task<Void, Never>?
   }
 
-  /// The time limit of a program, after which it is killed.
+  /// A program is killed after this time.
   package static let timeLimit = Duration.seconds(60)
-  /// The maximum number of pending messages.
   private static let messageLimit = 100
 
   private let commands: [Job.Hooks.Event: ChildProcess.Command]
@@ -26,10 +25,7 @@ package final class RunHooks: RunNotifier {
   private let runner = HookRunner()
   private let state = Lock(State())
 
-  /// The programs to notify, which get the values of its parameters.
-  ///
-  /// - Throws: `BatchError` of code `commandNotStarted`, with the place in the job file, if there
-  ///   is no such program.
+  /// Finds the programs, and throws `commandNotStarted` if one is missing.
   package init(
     _ cause: any RunCause,
     parameters: ParameterValues,
@@ -53,10 +49,7 @@ package final class RunHooks: RunNotifier {
 
   /// Runs the program for an event, if there is one, and waits for its end.
   ///
-  /// - Parameters:
-  ///   - event: The event.
-  ///   - summary: The state of the run.
-  ///   - variables: Variables that override those from the summary.
+  /// `variables` override those that come from the summary.
   package func run(
     _ event: Job.Hooks.Event,
     _ summary: RunSummary,
@@ -84,7 +77,7 @@ package final class RunHooks: RunNotifier {
     await run(event, summary, telling: ["BATCH_EXIT_STATUS": String(status)])
   }
 
-  /// Starts the program for a hold beside the run, unless one is running already.
+  /// Starts the program for a hold in the background, unless one is already running.
   package func hold(_ summary: RunSummary) {
     guard let command = commands[.onThrottle] else { return }
     state.withLock { state in
@@ -97,12 +90,10 @@ package final class RunHooks: RunNotifier {
     }
   }
 
-  /// Waits until no program is running.
   package func settle() async {
     await state.withLock { $0.last }?.value
   }
 
-  /// The messages since the last call.
   package func takeMessages() -> [String] {
     state.withLock { state in
       defer { state.messages.removeAll() }
@@ -110,7 +101,7 @@ package final class RunHooks: RunNotifier {
     }
   }
 
-  /// Runs a program to its end; blocks.
+  /// Runs a program to its end, and blocks meanwhile.
   private func perform(
     _ event: Job.Hooks.Event,
     _ command: ChildProcess.Command,
@@ -148,7 +139,7 @@ package final class RunHooks: RunNotifier {
   }
 }
 
-/// The thread that waits for the programs; without one, the caller waits.
+/// The thread that waits for the programs; without it, the caller waits.
 private actor HookRunner {
   private let executor = ThreadExecutor(label: "batch.hooks")
 
@@ -160,14 +151,14 @@ private actor HookRunner {
 }
 
 extension RunSummary {
-  /// The variables that describe the run's state to a hook, in addition to a command's.
+  /// The variables that describe the state of the run to a hook, in addition to those of a command.
   package var variables: [String: String] {
     var variables = [
       "BATCH_STATE": state.rawValue, "BATCH_TOTAL": String(total), "BATCH_DONE": String(done),
       "BATCH_FAILED": String(outcomes.failed),
       "BATCH_ELAPSED_SECONDS": String((elapsedSeconds * 1000).rounded() / 1000),
     ]
-    // The program starts in the job's folder, which may not be this process's.
+    // The program starts in the job's folder, which may not be that of this process.
     if !checkpoint.isEmpty {
       variables["BATCH_CHECKPOINT"] = FileSystem.absolute(FilePath(checkpoint)).string
     }

@@ -1,20 +1,20 @@
 /// A program's output to standard error, line by line, up to a limit.
 struct StandardErrorLines {
-  /// Lines, and how many others were dropped.
+  /// Lines, and the number of lines that were dropped.
   typealias Taken = (lines: [String], dropped: Int)
 
-  /// The maximum bytes of lines that are kept.
+  /// The maximum bytes of lines to keep.
   static let limit = 1 << 16
   private static let lineLimit = 1000
 
   private var kept: Taken = ([], 0)
   private var rest: [UInt8] = []
   private var byteCount = 0
-  /// The last line that is not blank, and the last of those that are not indented.
+  /// The last line that is not blank, and the last line that is neither blank nor indented.
   private var last: (line: String?, header: String?)
 
-  /// The line that most likely says what went wrong: the last one that is not indented, as the lines of a
-  /// call stack often are.
+  /// The line that most likely explains a failure: the last one that is not indented, since the
+  /// lines of a call stack often are.
   var reason: String? {
     var last = last
     Self.note(String(decoding: rest, as: UTF8.self), in: &last)
@@ -50,7 +50,6 @@ struct StandardErrorLines {
     if !rest.isEmpty { endLine() }
   }
 
-  /// The lines since the last call.
   mutating func take() -> Taken {
     defer { (kept, byteCount) = (([], 0), 0) }
     return kept

@@ -2,15 +2,15 @@ import BatchRuns
 package import BatchIdentifiers
 package import SystemPackage
 
-/// Decodes a job from a JSON tree and collects all problems on the way.
+/// Decodes a job from a JSON tree, and collects all problems on the way.
 ///
-/// After a problem, decoding continues with a stand-in value, so that one run of the decoder finds
-/// as many problems as possible; no job with a stand-in value ever leaves ``job(from:file:)``.
+/// After a problem, decoding continues with a placeholder, to find as many problems as possible at
+/// once. A job with placeholders never leaves ``job(from:file:)``.
 package final class JobDecoder {
   package private(set) var problems: [JobProblem] = []
-  /// The paths of the values that stand-ins replace.
+  /// The paths of the values that are placeholders.
   package private(set) var broken: Set<JobPath> = []
-  /// The keys requested so far, by the path of their object: those that a file may have.
+  /// The keys requested so far, by the path of their object: the keys that a file may have.
   package private(set) var askedKeys: [JobPath: [String]] = [:]
   private let baseDirectory: FilePath
 
@@ -18,13 +18,13 @@ package final class JobDecoder {
     self.baseDirectory = baseDirectory
   }
 
-  /// Notes a problem with a value, which a stand-in replaces.
+  /// Reports a problem with a value that a placeholder replaces.
   func report(_ problem: JobProblem) {
     problems.append(problem)
     broken.insert(problem.path)
   }
 
-  /// Notes a key whose value is not decoded.
+  /// Reports a key whose value is not decoded.
   func report(superfluous problem: JobProblem) {
     problems.append(problem)
   }
@@ -33,30 +33,26 @@ package final class JobDecoder {
     askedKeys[path, default: []] += keys.filter { !askedKeys[path, default: []].contains($0) }
   }
 
-  /// A path of the file, relative to the job's folder.
+  /// Makes a path of the file relative to the job's folder.
   func resolve(_ path: FilePath) -> FilePath {
     path.isEmpty || path.isAbsolute ? path : baseDirectory.pushing(path)
   }
 
-  /// Decodes a whole job.
+  /// Decodes a whole job; `file` is nil for standard input.
   ///
-  /// - Parameters:
-  ///   - root: The content of the file.
-  ///   - file: The file; nil for standard input.
-  /// - Returns: The job.
-  /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
+  /// The error has the code `invalidJob` and a line for each problem.
   package func job(from root: JSONValue, file: String?) throws(BatchError) -> Job {
     let job = try decode(root, file: file)
     if let error = BatchError.invalidJob(problems, file: job.origin?.file) { throw error }
     return job
   }
 
-  /// Decodes a whole job, with stand-in values in sections that have problems.
+  /// Decodes a whole job, with placeholders for values that have problems.
   ///
-  /// - Throws: A `BatchError` with code `invalidJob` if the job is of another version.
+  /// Throws only if the job is of another version.
   package func decode(_ root: JSONValue, file: String?) throws(BatchError) -> Job {
     let origin = JobOrigin(file: file, root: root)
-    // A file for another version may have any keys: only its version is reported.
+    // A file of another version may have any keys, so only its version is reported.
     if case .integer(let version)? = root.members?.first(where: { $0.key == "version" })?
       .value.content, version != Int64(Job.currentVersion)
     {
@@ -72,7 +68,7 @@ package final class JobDecoder {
       job.checkpoint.path = resolve(FilePath("\(stem).batch"))
     }
     if root.members != nil {
-      // Further problems, unless they concern a stand-in value.
+      // Reports further problems, unless they concern a placeholder.
       let sections = Set(broken.compactMap(\.section))
       for problem in job.problems() {
         guard let section = problem.path.section, !sections.contains(section),
@@ -119,7 +115,7 @@ extension JobDecoder {
     let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
-    // Editors find a file's schema by this key; it does not affect the job.
+    // Editors find the schema of a file by this key; it does not affect the job.
     _ = section.string("$schema")
     section.finish()
     return Job(
@@ -164,7 +160,7 @@ extension JobDecoder {
     options.foreignKeys = section.boolean("foreignKeys") ?? options.foreignKeys
     options.readOnly = section.boolean("readOnly") ?? options.readOnly
     options.extensions = (section.strings("extensions") ?? []).map { name in
-      // Without a slash, it is a name that the system's loader looks for.
+      // A name without a slash is for the system's loader.
       name.contains("/") ? resolve(FilePath(name)) : FilePath(name)
     }
     options.coreData = section.oneOf("coreData") ?? options.coreData
@@ -192,7 +188,7 @@ extension JobDecoder {
   }
 
   private func decodeAction(_ section: inout JobSection) -> Job.Action? {
-    // The keys of the other actions are not typing mistakes, and get a different message.
+    // The keys of other actions are not typing mistakes, and get a different message.
     let keys = [
       "update": ["set", "unchanged"], "delete": ["archive"],
       "export": ["file", "folder", "format", "columns", "overwrite", "invalidText"],

@@ -4,13 +4,13 @@ import SystemPackage
 
 /// An object of the job file during decoding.
 ///
-/// Returns members by key, reports their problems, and at the end names the members that were not
+/// It returns members by key, reports their problems, and finally reports members that were not
 /// requested. So, by construction, the requested keys are those that the file may have.
 struct JobSection {
   private let path: JobPath
   private let position: SourcePosition
   private let members: [JSONMember]
-  /// Whether the section is not an object, which has been reported.
+  /// Whether the value is not an object, which has been reported.
   private let isBroken: Bool
   private let decoder: JobDecoder
   private var asked: [String] = []
@@ -28,7 +28,7 @@ struct JobSection {
   ///
   /// - Parameters:
   ///   - later: Keys of the job file that this version does not know yet.
-  ///   - elsewhere: Keys that belong to other types of the same section.
+  ///   - elsewhere: Keys of other types of the same section.
   func finish(later: [String] = [], elsewhere: [String: [String]] = [:]) {
     decoder.noteKeys(asked, at: path)
     for member in members where !asked.contains(member.key) {
@@ -64,7 +64,7 @@ struct JobSection {
     }
   }
 
-  /// Other programs' names for the keys here.
+  /// Names that other programs use for the keys here.
   private static let synonyms = [
     "table": "entity", "from": "entity", "view": "entity",
     "filter": "where", "condition": "where", "order": "orderBy", "sort": "orderBy",
@@ -72,7 +72,7 @@ struct JobSection {
     "concurrency": "workers", "db": "database", "file": "path",
   ]
 
-  /// A remedy, unless there are so many problems that it will not be shown.
+  /// Nil if there are so many problems that the remedy will not be shown.
   private func remedy(forUnknown key: String) -> String? {
     guard decoder.problems.count < 100 else { return nil }
     if let meant = Self.synonyms[key.lowercased()], asked.contains(meant) {
@@ -89,7 +89,7 @@ extension JobSection {
     value(key, required: required, expected: "a string") { $0.asString }
   }
 
-  /// The string of a key, whatever its meaning.
+  /// The string of a key, without marking the key as requested.
   func text(of key: String) -> String? { members.first { $0.key == key }?.value.asString }
 
   mutating func boolean(_ key: String) -> Bool? {
@@ -114,12 +114,12 @@ extension JobSection {
     }
   }
 
-  /// An array of strings.
+  /// Reads an array of strings.
   ///
   /// - Parameters:
-  ///   - key: The key.
+  ///   - key: The key of the array.
   ///   - required: Whether it must exist.
-  ///   - parts: The array that a string given instead would stand for, to show how to write it.
+  ///   - parts: Splits a string that was given instead, to show how to write the array.
   /// - Returns: The strings, or nil if they are missing or not an array.
   mutating func strings(
     _ key: String,
@@ -166,7 +166,7 @@ extension JobSection {
     }
   }
 
-  /// How many records of earlier runs to keep: a number of runs, or a time.
+  /// Reads a number of runs, or a time.
   mutating func history(_ key: String) -> Job.History? {
     if case .integer(let count)? = member(key, required: false)?.content {
       return .runs(Int(count))
@@ -177,7 +177,7 @@ extension JobSection {
     }
   }
 
-  /// A number of bytes.
+  /// Reads a size in bytes.
   mutating func size(_ key: String) -> Int64? {
     quantity(key, expected: "a size such as \"64MB\"") { text throws(BatchError) in
       try ByteSize(parsing: text).bytes
@@ -191,7 +191,7 @@ extension JobSection {
     }
   }
 
-  /// Hours of the day, or an object that also says what happens outside of them.
+  /// Reads a window, or an object that also says what to do outside it.
   mutating func windowOrSection(
     _ key: String
   ) -> (hours: DailyWindow?, otherwise: RunPolicy.Throttle.OutsideWindow?)? {
@@ -290,13 +290,14 @@ extension JobSection {
 // MARK: - Objects
 
 extension JobSection {
+  /// Reads an object.
   ///
   /// - Parameters:
-  ///   - key: The key.
+  ///   - key: The key of the object.
   ///   - required: Whether it must exist.
-  ///   - onlyKey: The key for which a string given instead of the object may be meant, to show how
-  ///     to write it.
-  ///   - numberKey: The same for a number.
+  ///   - onlyKey: The key that a string given instead of the object is probably for, to show how to
+  ///     write it.
+  ///   - numberKey: The key that a number given instead is probably for.
   ///   - decode: Decodes the object.
   /// - Returns: The decoded object; nil if it is missing or not an object.
   mutating func section<Result>(
@@ -326,7 +327,7 @@ extension JobSection {
     return section.isBroken ? nil : decode(&section)
   }
 
-  /// An object, or a name that stands for an object with the name alone.
+  /// Reads an object, or a name that stands for an object with only that name.
   mutating func nameOrSection<Result>(
     _ key: String,
     _ named: (String) -> Result,
@@ -336,7 +337,7 @@ extension JobSection {
     return section(key, decode)
   }
 
-  /// An object, or `true` for an object without keys; `false` is the same as no value.
+  /// Reads an object, or `true` for an object without keys; `false` is the same as no value.
   mutating func sectionOrTrue<Result>(
     _ key: String,
     _ plain: Result,
@@ -359,7 +360,7 @@ extension JobSection {
     return section(key, decode)
   }
 
-  /// An object whose keys are names and whose values are sections.
+  /// Reads an object whose keys are names and whose values are objects.
   mutating func namedSections<Result>(
     _ key: String,
     _ decode: (inout JobSection) -> Result
@@ -378,7 +379,7 @@ extension JobSection {
     return results
   }
 
-  /// An object of columns and expressions, in the order of the file.
+  /// Reads an object of columns and expressions, in the order of the file.
   mutating func assignments(_ key: String) -> [Job.Assignment] {
     guard let value = member(key, required: true) else { return [] }
     let columns = JobSection(value, at: path.appending(key), decoder: decoder)
@@ -437,7 +438,7 @@ extension JobSection {
 // MARK: - Members
 
 extension JobSection {
-  /// Reports that none of some keys is present, or more than one.
+  /// Reports that none of the keys is present, or more than one.
   func requireOne(of keys: [String]) {
     let found = members.filter { keys.contains($0.key) }
     guard found.count != 1, !isBroken else { return }
@@ -514,7 +515,7 @@ extension JSONValue {
 }
 
 extension String {
-  /// Whether the text looks like the name of a value that each run has.
+  /// Whether the text looks like a value that each run has, such as `$runID`.
   fileprivate var namesRunValue: Bool {
     hasPrefix("$") && dropFirst().first?.isLetter == true
   }

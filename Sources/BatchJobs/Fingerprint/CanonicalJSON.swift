@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// A value that has exactly one JSON text: keys sorted, no white space, escapes only where needed.
+/// JSON in canonical form: sorted keys, no white space, escapes only where required.
 enum CanonicalJSON {
   case null
   case boolean(Bool)
@@ -10,7 +10,6 @@ enum CanonicalJSON {
   case array([CanonicalJSON])
   case object([String: CanonicalJSON])
 
-  /// The text.
   var text: String {
     switch self {
     case .null: "null"
@@ -30,7 +29,6 @@ enum CanonicalJSON {
     return "{\(pairs.joined(separator: ","))}"
   }
 
-  /// The value of a JSON tree, without its positions.
   init(_ value: JSONValue) {
     self =
       switch value.content {
@@ -47,12 +45,10 @@ enum CanonicalJSON {
       }
   }
 
-  /// A string, or null.
   init(_ text: String?) {
     self = text.map(Self.string) ?? .null
   }
 
-  /// An array of strings, or null.
   init(_ texts: [String]?) {
     self = texts.map { .array($0.map(Self.string)) } ?? .null
   }

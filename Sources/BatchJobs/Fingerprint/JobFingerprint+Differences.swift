@@ -1,10 +1,10 @@
 import BatchIdentifiers
 extension JobFingerprint {
-  /// The differences, in words: `where was "a > 1", is now "a > 2"`.
+  /// Describes the differences, such as `where was "a > 1", is now "a > 2"`.
   ///
   /// - Parameters:
   ///   - earlier: The fingerprint from a checkpoint.
-  ///   - comparesParameters: Whether the values of parameters are known, and compared.
+  ///   - comparesParameters: Whether the values of parameters are known and compared.
   /// - Returns: A clause per difference; none if the fingerprints are equal.
   public func differences(
     from earlier: JobFingerprint,
@@ -31,7 +31,7 @@ extension JobFingerprint {
   }
 }
 
-/// The content of a fingerprint, as labels and values for people.
+/// The content of a fingerprint as labels and values for people.
 private struct Facts {
   let format: String
   var labels: [String] = []
@@ -40,7 +40,7 @@ private struct Facts {
   var partsOfAction: Set<String> = []
   var parameters: Set<String> = []
 
-  /// Parses the text of a fingerprint; nil if it is not one.
+  /// Returns nil if the text is not a fingerprint.
   init?(_ text: String) {
     guard let root = try? JSONReader.read(Array(text.utf8), file: "fingerprint"),
       case .object(let members) = CanonicalJSON(root), let format = members["format"]

@@ -2,30 +2,29 @@ import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
-/// What determines the rows of a job and what is written: two runs may share a checkpoint if and
+/// Identifies the rows of a job and what is written to them: runs may share a checkpoint if and
 /// only if they have the same fingerprint.
 ///
-/// Covers the store, the entity or the query and its key, `where`, `orderBy`, `limit`,
-/// `everything`, the content of the identifier file, the action, and the values of the parameters.
-/// Everything else is tuning and may change between two runs. A parameter that defaults to the
-/// start or the identifier of the run enters as such, since both change with every run; a secret
-/// one as a hash.
+/// It covers the store, the entity or the query and its key, `where`, `orderBy`, `limit`,
+/// `everything`, the content of the identifier file, the action, and the parameters. Everything
+/// else is tuning and may change between runs. A parameter that defaults to the start or the
+/// identifier of the run is included by name, since both change with every run; a secret parameter
+/// is included as a hash.
 public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
-  /// The version of the text.
   private static let format: Int64 = 1
 
-  /// The fingerprint as JSON, the same for the same job on every machine.
+  /// The fingerprint as JSON; the same job has the same text on every machine.
   public let text: String
 
-  /// The fingerprint from the text that an earlier run stored.
+  /// Makes a fingerprint from the text that an earlier run stored.
   public init(text: String) {
     self.text = text
   }
 
-  /// The fingerprint of a job with its parameters.
+  /// Makes the fingerprint of a job with its parameters.
   ///
   /// - Parameters:
-  ///   - job: The job.
+  ///   - job: The job to identify.
   ///   - parameters: The values of the job's parameters.
   ///   - store: The identity of the database.
   ///   - identifiersHash: A hash of the content of `source.identifiers`, if the job has one.
@@ -52,11 +51,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
     text = CanonicalJSON.object(members).text
   }
 
-  /// The fingerprint of work without a job file.
-  ///
-  /// - Parameters:
-  ///   - work: The work.
-  ///   - identifiersHash: A hash of identifiers that were given.
+  /// Makes the fingerprint of work without a job file; `identifiersHash` covers given identifiers.
   package init(of work: ProgramWork, identifiersHash: String? = nil) {
     var members: [String: CanonicalJSON] = [
       "format": .integer(Self.format),
@@ -68,7 +63,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
     text = CanonicalJSON.object(members).text
   }
 
-  /// The text.
+  /// The text of the fingerprint.
   public var description: String { text }
 }
 
@@ -80,18 +75,19 @@ extension Job.Action {
       // All expressions see the old row, so the order in which columns are set does not matter.
       let pairs = update.set.map { ($0.column, CanonicalJSON.string($0.expression)) }
       members["set"] = .object(Dictionary(pairs) { first, _ in first })
-      // Omitted if unchanged rows are written, as in versions without this setting.
+      // Omitted if unchanged rows are written, as in versions that do not have this setting.
       if update.unchanged != .write { members["unchanged"] = .string(update.unchanged.rawValue) }
     case .delete(let delete):
       members["archive"] = CanonicalJSON(delete.archive)
     case .export(let export):
-      // The path as in the job file: the job's folder may move between two runs.
+      // The path as written in the job file: the job's folder may move between runs.
       var file = export.file
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
       members[export.isInParts ? "folder" : "file"] = .string(file.string)
       members["format"] = .string(export.format.rawValue)
       members["columns"] = CanonicalJSON(export.columns)
-      // Omitted if it is the default, as before this setting existed; so for a transform.
+      // The default is omitted, as in versions that do not have this setting; likewise for a
+      // transform.
       if export.invalidText != .replace {
         members["invalidText"] = .string(export.invalidText.rawValue)
       }
@@ -111,7 +107,7 @@ extension Job.Action {
 }
 
 extension ParameterValues.Entry {
-  /// The value; for a value that changes with every run its name, for a secret its hash.
+  /// The value; its name if it changes with every run, its hash if it is secret.
   fileprivate func canonical(name: String) -> CanonicalJSON {
     switch origin {
     case .runStartedAt: return .object(["run": .string("$runStartedAt")])
@@ -125,7 +121,7 @@ extension ParameterValues.Entry {
 }
 
 extension ParameterValue {
-  /// The value with its type as the key: 1 and "1" differ.
+  /// The type of the value is its key, so that 1 and "1" differ.
   fileprivate var canonical: CanonicalJSON {
     switch self {
     case .null: .object(["null": .null])

@@ -1,10 +1,10 @@
 import BatchIdentifiers
 
 extension JSONReader {
-  /// The maximum number of characters of a number.
+  /// In characters.
   private static let numberLimit = 400
 
-  /// Reads a number: exactly if it is written as an integer, else as the nearest double.
+  /// An integer is read exactly, any other number as the nearest double.
   mutating func readNumber() throws(BatchError) -> JSONValue.Content {
     let start = offset
     _ = take("-")

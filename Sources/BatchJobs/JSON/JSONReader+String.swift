@@ -1,7 +1,6 @@
 import BatchIdentifiers
 
 extension JSONReader {
-  /// Reads a string whose opening quote is at the offset.
   mutating func readString() throws(BatchError) -> String {
     let opening = offset
     offset += 1
@@ -10,7 +9,7 @@ extension JSONReader {
       switch byte {
       case UInt8(ascii: "\""):
         offset += 1
-        // The whole document was checked to be UTF-8, and escapes only add whole characters.
+        // The whole document was checked to be UTF-8, and escapes only add complete characters.
         return String(decoding: content, as: UTF8.self)
       case UInt8(ascii: "\\"):
         content.append(contentsOf: String(try readEscape()).utf8)
@@ -59,7 +58,7 @@ extension JSONReader {
     return scalar
   }
 
-  /// Reads the digits of an escape; two escapes for a surrogate pair.
+  /// Reads the digits of an escape, or of the two escapes for a surrogate pair.
   private mutating func readUnicodeEscape(from start: Int) throws(BatchError) -> Unicode.Scalar {
     let first = try readFourHexDigits(from: start)
     if let scalar = Unicode.Scalar(UInt32(first)) { return scalar }

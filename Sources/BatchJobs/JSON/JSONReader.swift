@@ -1,16 +1,16 @@
 package import BatchIdentifiers
 
-/// Reads JSON as defined by RFC 8259 and records the position of every value and key.
+/// Reads JSON according to RFC 8259, and records the position of every value and key.
 ///
-/// On Linux, Foundation's decoder reports neither line nor column, keeps no order and accepts a
-/// duplicate key. Here all three matter: a job file is written by hand, `set` is an ordered list,
-/// and a second `where` that silently wins would change which rows a job touches.
+/// On Linux, Foundation's decoder reports neither line nor column, does not keep the order, and
+/// accepts duplicate keys. All three matter here: a job file is written by hand, `set` is an
+/// ordered list, and a second `where` that silently wins would change which rows a job touches.
 package struct JSONReader {
-  /// The maximum bytes of a document.
+  /// In bytes.
   package static let byteLimit = 16 << 20
-  /// The maximum nesting of arrays and objects.
+  /// The maximum depth of nested arrays and objects.
   package static let depthLimit = 64
-  /// The maximum number of values of a document, which bounds the memory of its tree.
+  /// The maximum number of values in a document; it limits the memory of its tree.
   package static let valueLimit = 1_000_000
 
   let bytes: [UInt8]
@@ -18,7 +18,7 @@ package struct JSONReader {
   var offset = 0
   private var depth = 0
   private var valueCount = 0
-  /// The last offset whose line and column were requested: later positions are counted from there.
+  /// The last offset whose position was requested: later positions are counted from there.
   private var mark = (offset: 0, line: 1, column: 1)
 
   private init(bytes: [UInt8], file: String) {
@@ -26,13 +26,9 @@ package struct JSONReader {
     self.file = file
   }
 
-  /// Reads one document.
+  /// Reads a document in UTF-8 without a byte order mark.
   ///
-  /// - Parameters:
-  ///   - bytes: The document in UTF-8, without a byte order mark.
-  ///   - file: The document's name in errors.
-  /// - Returns: The outermost value.
-  /// - Throws: A `BatchError` with code `invalidJSON` that names file, line and column.
+  /// Errors have the code `invalidJSON` and name the file, line and column.
   package static func read(_ bytes: [UInt8], file: String) throws(BatchError) -> JSONValue {
     var reader = JSONReader(bytes: bytes, file: file)
     try reader.checkEncoding()
@@ -69,7 +65,6 @@ extension JSONReader {
     return JSONValue(content: content, position: position)
   }
 
-  /// Counts another enclosing array or object.
   private mutating func descend() throws(BatchError) {
     guard depth < Self.depthLimit else {
       throw error("more than \(Self.depthLimit) arrays and objects inside one another")
@@ -139,7 +134,7 @@ extension JSONReader {
     }
   }
 
-  /// Reads `true`, `false` or `null`, and reports what is wrong with anything else.
+  /// Reads `true`, `false` or `null`; the error for anything else says what is wrong.
   private mutating func readWord() throws(BatchError) -> JSONValue.Content {
     let start = offset
     while let byte = peek, byte.isWordByte { offset += 1 }
@@ -167,10 +162,9 @@ extension JSONReader {
 // MARK: - Bytes
 
 extension JSONReader {
-  /// The byte at the offset; nil at the end.
   var peek: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
-  /// Steps over the character if it comes next.
+  /// Skips the character if it comes next.
   mutating func take(_ character: Unicode.Scalar) -> Bool {
     guard peek == UInt8(ascii: character) else { return false }
     offset += 1
@@ -212,7 +206,7 @@ extension JSONReader {
 extension JSONReader {
   /// The line and column of an offset.
   ///
-  /// Linear over a whole document as long as offsets grow.
+  /// The total cost is linear in the size of the document as long as offsets increase.
   mutating func position(at target: Int) -> SourcePosition {
     if target < mark.offset { mark = (0, 1, 1) }
     while mark.offset < target {
@@ -244,7 +238,7 @@ extension JSONReader {
     return "'\(scalar)'"
   }
 
-  /// Advice for people used to other formats, about the text at the offset.
+  /// Advice about the text at the offset for people used to other formats.
   private var hintForFound: String? {
     switch peek {
     case UInt8(ascii: "/"), UInt8(ascii: "#"): "JSON has no comments"
@@ -260,7 +254,6 @@ extension JSONReader {
     return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 
-  /// An error at a position, or else at the offset.
   func error(
     _ message: String,
     at position: SourcePosition? = nil,

@@ -2,7 +2,7 @@
 public struct SourcePosition: Hashable, Sendable, CustomStringConvertible {
   /// The line, counted from 1.
   public let line: Int
-  /// The column, counted from 1 in Unicode scalars, which is what most editors show.
+  /// The column, counted from 1 in Unicode scalars, as most editors do.
   public let column: Int
 
   /// Creates a position from its line and column, both counted from 1.
@@ -11,12 +11,12 @@ public struct SourcePosition: Hashable, Sendable, CustomStringConvertible {
     self.column = column
   }
 
-  /// Line and column as compilers print them, `3:17`.
+  /// Line and column as compilers print them: `3:17`.
   public var description: String { "\(line):\(column)" }
 }
 
 extension SourcePosition: Comparable {
-  /// Whether the first position precedes the second in the same file.
+  /// Returns whether the first position precedes the second one.
   public static func < (first: Self, second: Self) -> Bool {
     (first.line, first.column) < (second.line, second.column)
   }

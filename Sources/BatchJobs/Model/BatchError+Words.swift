@@ -2,7 +2,7 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension BatchError {
-  /// The error with its remedy in the terms of job files and the command.
+  /// The error with a remedy in the terms of job files and the command.
   package var inWordsOfJobs: BatchError {
     var error = self
     error.remedy = advice?.text(\.wordOfJobs)
@@ -11,7 +11,7 @@ extension BatchError {
 }
 
 extension Remedy.Term {
-  /// Its name in a job file or the command.
+  /// The name in a job file or on the command line.
   fileprivate var wordOfJobs: String {
     switch self {
     case .timeLimit: "action.timeout"

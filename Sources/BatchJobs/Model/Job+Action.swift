@@ -8,11 +8,11 @@ extension Job {
   public enum Action: Hashable, Sendable {
     /// Sets columns to the values of SQL expressions.
     case update(Update)
-    /// Deletes rows, with or without a copy in an archive.
+    /// Deletes rows, and may copy them to an archive first.
     case delete(Delete)
     /// Writes rows to a file.
     case export(Export)
-    /// Sets columns to what a program computes.
+    /// Sets columns to values computed by a program.
     case transform(Transform)
 
     /// The name of the action in a job file.
@@ -25,7 +25,7 @@ extension Job {
       }
     }
 
-    /// The time limit of external code for a chunk; nil if none is called.
+    /// The time limit for external code per chunk; nil if no such code is called.
     package var handlerTimeLimit: Duration? {
       if case .transform(let transform) = self { transform.timeout } else { nil }
     }
@@ -53,11 +53,11 @@ extension Job {
     }
   }
 
-  /// What to do with a row that already has the new values of an update.
+  /// What an update does with a row that already has the new values.
   public enum Unchanged: String, CaseIterable, Hashable, Sendable {
-    /// It is written like others, and its triggers run.
+    /// The row is written like others, and its triggers run.
     case write
-    /// It is left alone, and counts as unchanged.
+    /// The row is not written, and counts as unchanged.
     case skip
   }
 
@@ -65,7 +65,7 @@ extension Job {
   public struct Assignment: Hashable, Sendable {
     /// The column to set.
     public var column: String
-    /// The SQL expression, over the row as it was before and the parameters.
+    /// The SQL expression; it sees the parameters and the row before the update.
     public var expression: String
 
     /// Makes an assignment.
@@ -77,9 +77,9 @@ extension Job {
 
   /// The action that deletes rows.
   public struct Delete: Hashable, Sendable {
-    /// The entity that gets a copy of each row, in the transaction that deletes it.
+    /// The entity that receives a copy of each row, in the transaction that deletes it.
     public var archive: String?
-    /// Whether to create a missing archive, like the table that rows are deleted from.
+    /// Whether to create a missing archive, with the structure of the table whose rows are deleted.
     public var createsArchive: Bool
 
     /// Makes a delete.
@@ -91,18 +91,18 @@ extension Job {
 
   /// The action that writes rows to a file.
   public struct Export: Hashable, Sendable {
-    /// The file to write; of an export to parts the folder of its files.
+    /// The file to write; for an export in parts, the folder for its files.
     public var file: FilePath
     /// The format of the file.
     public var format: RowFormat
-    /// The columns to write, in this order; nil for all.
+    /// The columns to write, in order; nil for all.
     public var columns: [String]?
-    /// Whether a file that the job did not make may be replaced.
+    /// Whether a file that the job did not create may be replaced.
     public var overwrite: Bool
-    /// Whether any number of hosts write files of their own into a folder, with a manifest that names them in their
+    /// Whether several hosts write separate files into a folder, with a manifest that lists them in
     /// order; on PostgreSQL only.
     public var isInParts: Bool
-    /// What is written for a text that is not UTF-8.
+    /// What to write for text that is not UTF-8.
     public var invalidText: InvalidText
 
     /// Makes an export.
@@ -123,21 +123,22 @@ extension Job {
     }
   }
 
-  /// The action that sets columns to what a program computes.
+  /// The action that sets columns to values computed by a program.
   public struct Transform: Hashable, Sendable {
-    /// What computes the values.
+    /// The program that computes the values.
     public enum Program: Hashable, Sendable {
-      /// A handler that the Swift program has registered by this name.
+      /// A handler that the Swift program has registered under this name.
       case handler(String)
-      /// A command with its arguments, which reads rows and writes changes, one JSON object per line.
+      /// A command with its arguments, which reads rows and writes changes, one JSON object per
+      /// line.
       case command([String])
     }
 
-    /// What happens to a text that is not UTF-8.
+    /// What happens to text that is not UTF-8.
     public enum InvalidText: String, CaseIterable, Hashable, Sendable {
-      /// A command gets its bytes in Base64, a handler as bytes.
+      /// A command receives the bytes in Base64, a handler receives them as they are.
       case base64
-      /// Its row fails.
+      /// The row fails.
       case fail
     }
 
@@ -145,11 +146,11 @@ extension Job {
     public var columns: [String]
     /// The columns that may be written.
     public var writes: [String]
-    /// What computes the values.
+    /// The program that computes the values.
     public var program: Program
-    /// How long the rows of a chunk may take.
+    /// The maximum time for the rows of a chunk.
     public var timeout: Duration
-    /// What happens to a text that is not UTF-8.
+    /// What happens to text that is not UTF-8.
     public var invalidText: InvalidText
 
     /// Makes a transform.

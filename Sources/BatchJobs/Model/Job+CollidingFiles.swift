@@ -3,21 +3,19 @@ import BatchIdentifiers
 import SystemPackage
 
 extension Job {
-  /// The file that it writes; nil unless it is an export.
+  /// Nil unless the action is an export.
   var exportedFile: FilePath? {
     if case .export(let export) = action { export.file } else { nil }
   }
 }
 
 extension RunCause {
-  /// Files that would overwrite one another, by whatever names.
+  /// The problems of files that would overwrite one another, whatever their names.
   ///
-  /// - Parameters:
-  ///   - input: A file of identifiers to read.
-  ///   - output: A file to write.
-  /// - Returns: A problem for each two names of one file.
+  /// There is a problem for each two names of the same file; `input` and `output` are identifier
+  /// files.
   func collidingFileProblems(reading input: FilePath?, writing output: FilePath?) -> [JobProblem] {
-    // Of a run that hosts share no file is here.
+    // A run that hosts share has no files on this host.
     guard sharedServer == nil else { return [] }
     var files: [NamedFile] = []
     if database.server == nil {
@@ -63,7 +61,7 @@ extension RunCause {
     return problems
   }
 
-  /// The programs of hooks that are named by their paths; the system looks up others.
+  /// Only programs given by a path; the system searches for the others.
   private var programsOfHooks: [NamedFile] {
     hooks.commands.sorted { $0.key.rawValue < $1.key.rawValue }.compactMap { event, command in
       guard let program = command.first, program.contains("/") else { return nil }
@@ -73,14 +71,14 @@ extension RunCause {
   }
 }
 
-/// A file of the job, with what tells whether two names are of one file.
+/// A file of the job, with the facts that show whether another name is of the same file.
 private struct NamedFile {
   let path: JobPath
   let name: String
   let file: FilePath
-  /// The absolute path without symbolic links in its folder.
+  /// The absolute path, without symbolic links in its folder.
   let resolved: FilePath
-  /// Which file it is, if it is there: a file can have several names.
+  /// Identifies an existing file, which may have several names.
   private let identity: FileIdentity?
 
   init(_ path: JobPath, _ name: String, _ file: FilePath, resolved: FilePath? = nil) {
@@ -88,12 +86,13 @@ private struct NamedFile {
     self.name = name
     self.file = file
     self.resolved = resolved ?? FileSystem.absolute(file)
-    // By its name alone: to open and close a database would give up SQLite's locks on it. The files that SQLite makes
-    // beside it come and go, so two of them may have been the same one.
+    // SQLite's files are compared by name alone: opening and closing a database would release
+    // SQLite's locks on it. The files that SQLite creates beside it are temporary, so an identity
+    // may have been reused.
     identity = resolved == nil ? FileSystem.status(of: file)?.identity : nil
   }
 
-  /// The problem of being the same file as another one.
+  /// The problem that this file is the same as another one.
   func problem(with other: NamedFile) -> JobProblem {
     JobProblem(
       path,

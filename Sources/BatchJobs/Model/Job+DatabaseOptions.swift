@@ -4,57 +4,59 @@ public import SystemPackage
 extension Job {
   /// The database of a job and how to open it.
   public struct DatabaseOptions: Hashable, Sendable {
-    /// The journal of the database.
+    /// How the database keeps its journal.
     public enum JournalMode: String, CaseIterable, Sendable {
       /// A write-ahead log, so that readers and the writer do not wait for each other.
       case wal
-      /// The database's current mode.
+      /// The mode that the database already has.
       case keep
     }
 
     /// How to treat a Core Data store.
     public enum CoreData: String, CaseIterable, Sendable {
       /// Read it, and refuse jobs that write to it: an app that opens it later does not notice the
-      /// change and overwrites it.
+      /// change and may overwrite it.
       case refuse
-      /// Write to it, since no app will open it again.
+      /// Write to it, because no app will open it again.
       case overwrite
     }
 
     /// The location of a PostgreSQL database.
     ///
-    /// Omitted parts come from libpq's environment, such as `PGHOST` and `PGUSER`. A password comes
-    /// from there, or from a password file or the service, never from a job.
+    /// Omitted parts come from libpq's environment, such as `PGHOST` and `PGUSER`.
+    ///
+    /// A password comes from the environment, a password file or the service, but never from a job.
     public enum Server: Hashable, Sendable {
-      /// A URL of libpq: `postgres://user@host:5432/shop?sslmode=require`.
+      /// A URL for libpq: `postgres://user@host:5432/shop?sslmode=require`.
       case url(String)
       /// A service of `pg_service.conf`.
       case service(String)
     }
 
-    /// The file of the database; empty for a server's.
+    /// The file of the database; empty for a server.
     public var path: FilePath
-    /// The PostgreSQL database; nil for a file.
+    /// The PostgreSQL server; nil for a file.
     public var server: Server?
-    /// How long a process may be silent and keep its part of a shared run on PostgreSQL.
+    /// How long a process may be silent before it loses its part of a shared run on PostgreSQL.
     public var lease: Duration
-    /// Extensions of SQLite that the schema needs, loaded by every connection of a run: paths, or
-    /// names for the system's loader.
+    /// The SQLite extensions that the schema needs, loaded by every connection of a run.
+    ///
+    /// Each is a path, or a name for the system's loader.
     public var extensions: [FilePath]
-    /// How long to wait for another process's lock on the database, or for a lock of PostgreSQL.
+    /// How long to wait for a lock of another process, in a file or on a server.
     public var busyTimeout: Duration
     /// How thoroughly commits are synced to the disk.
     public var synchronous: Synchronous
-    /// The journal of the database.
+    /// How the database keeps its journal.
     public var journalMode: JournalMode
     /// Whether foreign keys are enforced, including their `ON DELETE` and `ON UPDATE` actions.
     public var foreignKeys: Bool
-    /// Whether the database is opened read-only, which allows only exports.
+    /// Whether to open the database read-only, which allows only exports.
     public var readOnly: Bool
     /// Whether a Core Data store may be written.
     public var coreData: CoreData
 
-    /// Makes options; all but the path have defaults.
+    /// Makes options for a database file; all but the path have defaults.
     public init(
       path: FilePath,
       busyTimeout: Duration = .seconds(5),
@@ -76,7 +78,7 @@ extension Job {
       self.extensions = extensions
     }
 
-    /// Makes options for a database of PostgreSQL.
+    /// Makes options for a PostgreSQL database.
     public init(
       server: Server,
       lease: Duration = .seconds(60),
@@ -89,11 +91,11 @@ extension Job {
 
     static let defaultLease = Duration.seconds(60)
 
-    /// The size of chunks for a job that gives none.
+    /// The chunk size of a job that specifies none.
     ///
-    /// Each chunk on a server waits for its own commit, and locks only its own rows: those of a
-    /// fixed 1,000 would take up to twice the time of larger ones, so that is the minimum. In a file,
-    /// chunks share commits.
+    /// On a server, each chunk waits for its own commit, and locks only its own rows: chunks of a
+    /// fixed 1,000 rows would take up to twice the time of larger ones, so 1,000 is the minimum. In
+    /// a file, chunks share commits.
     var standardChunk: Chunk {
       server == nil ? Chunk() : Chunk(target: .milliseconds(100), minimum: 1_000)
     }

@@ -3,15 +3,10 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension Job {
-  /// The file of identifiers that names the job's rows.
+  /// Opens the identifier file that selects the job's rows; nil if a condition selects them.
   ///
-  /// - Parameters:
-  ///   - entity: The entity that the identifiers must be of.
-  ///   - store: The UUID of the database.
-  ///   - admits: Whether identifiers with a UUID are of the database.
-  /// - Returns: The file; nil if a condition selects the rows.
-  /// - Throws: `BatchError` of code `otherRun` for the identifiers of another entity or database; what keeps the file from
-  ///   being read.
+  /// Its identifiers must be of `entity` and, unless `admits` accepts their UUID, of the database
+  /// with the UUID `store`; otherwise the error is of code `otherRun`.
   package func identifierFile(
     of entity: String,
     in store: String,

@@ -9,12 +9,12 @@ extension BatchError.Code {
 }
 
 extension BatchError {
-  /// The error of a program that was built without PostgreSQL.
+  /// The error of a program built without PostgreSQL support.
   ///
   /// - Parameters:
-  ///   - what: What needs it, such as "the job is for PostgreSQL".
-  ///   - place: Where that stands.
-  /// - Returns: The error, with the build command.
+  ///   - what: The reason why PostgreSQL is needed, such as "the job is for PostgreSQL".
+  ///   - place: The place of that reason.
+  /// - Returns: The error, with the build command as its remedy.
   package static func postgreSQLMissing(_ what: String, at place: String? = nil) -> BatchError {
     BatchError(
       .postgreSQLMissing,
@@ -26,9 +26,7 @@ extension BatchError {
 }
 
 extension RunCause {
-  /// Refuses work on PostgreSQL if this program was built without it.
-  ///
-  /// - Throws: `BatchError` of code `postgreSQLMissing`, with the build command.
+  /// Refuses work on PostgreSQL if this program was built without support for it.
   package func requireSupport() throws(BatchError) {
     #if !PostgreSQL
     guard let server = database.server else { return }
@@ -36,19 +34,18 @@ extension RunCause {
     #endif
   }
 
-  /// Refuses work whose runs a server keeps, where only records in files are dealt with.
+  /// Refuses work whose runs are recorded on a server, for an operation that needs records in
+  /// files.
   ///
-  /// - Parameter what: What somebody wants to do, such as "batch history".
-  /// - Throws: `BatchError` of code `invalidJob`.
+  /// `what` names the operation, such as "batch history".
   package func requireRecord(for what: String) throws(BatchError) {
     try requireSupport()
     if sharedServer != nil { try requireFile(for: what) }
   }
 
-  /// Refuses work on PostgreSQL where only SQLite files are supported.
+  /// Refuses work on PostgreSQL, for an operation that supports only SQLite files.
   ///
-  /// - Parameter what: The attempted operation, such as "batch verify".
-  /// - Throws: `BatchError` of code `invalidJob`.
+  /// `what` names the operation, such as "batch verify".
   package func requireFile(for what: String) throws(BatchError) {
     try requireSupport()
     guard let server = database.server else { return }
@@ -62,15 +59,17 @@ extension RunCause {
 }
 
 extension Job {
-  /// The server in whose tables hosts share the job's runs; nil where a host keeps them in files of its own, as those of jobs
-  /// on SQLite and of an export to one file.
+  /// The server whose tables record the runs of the job, which hosts then share.
+  ///
+  /// It is nil if a host records the runs in its own files, as for SQLite and for exports to one
+  /// file.
   package var sharedServer: DatabaseOptions.Server? {
     if case .export(let export) = action, !export.isInParts { nil } else { database.server }
   }
 }
 
 extension Job.DatabaseOptions.Server {
-  /// The place in the job.
+  /// The path of the setting in the job.
   package var path: JobPath {
     switch self {
     case .url: JobPath("database", "url")
@@ -78,18 +77,13 @@ extension Job.DatabaseOptions.Server {
     }
   }
 
-  /// Whether a text is the beginning of a PostgreSQL URL.
   package static func isURL(_ text: String) -> Bool {
     ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
   }
 
-  /// Refuses a URL of PostgreSQL where only files of SQLite are dealt with.
+  /// Refuses a PostgreSQL URL for an operation that supports only SQLite files.
   ///
-  /// - Parameters:
-  ///   - database: What somebody names as the database.
-  ///   - what: What somebody wants to do, such as "batch schema".
-  ///   - remedy: What to do instead.
-  /// - Throws: `BatchError` of code `invalidJob`.
+  /// `database` is what the user named, and `what` is the operation, such as "batch schema".
   package static func requireFile(
     _ database: String,
     for what: String,
@@ -99,9 +93,7 @@ extension Job.DatabaseOptions.Server {
     throw BatchError(.invalidJob, "\(what) does not work on PostgreSQL yet", remedy: remedy)
   }
 
-  /// Refuses a URL of a command line that holds a password.
-  ///
-  /// - Throws: `BatchError` of code `invalidJob`, without the password.
+  /// Refuses a URL of the command line that contains a password; the error omits the password.
   package func refusePassword() throws(BatchError) {
     guard case .url(let url) = self, Self.holdsPassword(url) else { return }
     throw BatchError(
@@ -114,12 +106,12 @@ extension Job.DatabaseOptions.Server {
   fileprivate static let remedyForPassword =
     "give it in PGPASSWORD, in a password file (~/.pgpass), or in a service"
 
-  /// The parameters of a URL whose values must stay secret.
+  /// URL parameters with secret values.
   private static let secretNames = [
     "password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key",
   ]
 
-  /// Whether a URL holds a password: `user:password@host`, or a parameter.
+  /// Whether a URL contains a password: `user:password@host`, or a parameter.
   ///
   /// See <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS>.
   package static func holdsPassword(_ url: String) -> Bool {
@@ -134,7 +126,7 @@ extension Job.DatabaseOptions.Server {
     guard let mark = rest.firstIndex(of: "?") else { return false }
     return rest[mark...].dropFirst().split(separator: "&").contains { (parameter: Substring) in
       let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      // Nobody escapes letters of a name but to hide it.
+      // The only reason to escape letters of a name is to hide it.
       let isSecret = parts[0].contains("%") || secretNames.contains(String(parts[0]))
       return isSecret && parts.count == 2 && !parts[1].isEmpty
     }
@@ -144,10 +136,10 @@ extension Job.DatabaseOptions.Server {
 // MARK: - Rules
 
 extension Job {
-  /// Settings without a meaning on PostgreSQL, or not supported there yet.
+  /// Settings that have no meaning on PostgreSQL, or are not supported there yet.
   func serverProblems() -> [JobProblem] {
     guard let server = database.server else {
-      // A path has lost one of the slashes.
+      // As a path, the URL has lost a slash.
       if ["postgres:/", "postgresql:/"].contains(where: database.path.string.contains) {
         return [
           JobProblem(.database, "this is a URL, not a path", remedy: "write url instead of path")
@@ -227,7 +219,7 @@ extension Job {
     return problems
   }
 
-  /// SQLite's settings, which PostgreSQL has elsewhere or not at all.
+  /// Settings of SQLite, which PostgreSQL has elsewhere or not at all.
   private func sqliteOptions() -> [JobProblem] {
     let standard = DatabaseOptions(path: "")
     var options: [(path: JobPath, isSet: Bool, reason: String)] = [
@@ -269,12 +261,12 @@ extension Job {
       ),
     ]
     if sharedServer != nil { options += recordOptions() }
-    // A file must not name such a setting even with its default value.
+    // A file must not contain such a setting, even with its default value.
     return options.filter { $0.isSet || origin?.has($0.path) ?? false }
       .map { JobProblem($0.path, $0.reason, remedy: "remove it") }
   }
 
-  /// The settings of a record in files, which a run that hosts share does not have.
+  /// Settings of records in files, which do not exist for runs that hosts share.
   private func recordOptions() -> [(path: JobPath, isSet: Bool, reason: String)] {
     [
       (
@@ -292,7 +284,7 @@ extension Job {
     ]
   }
 
-  /// What works only on SQLite so far.
+  /// Settings that are only supported on SQLite so far.
   private func unsupported() -> [JobProblem] {
     var problems: [JobProblem] = []
     func refuse(_ path: JobPath, _ what: String) {

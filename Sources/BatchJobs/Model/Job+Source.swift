@@ -2,28 +2,28 @@ public import BatchRuns
 public import SystemPackage
 
 extension Job {
-  /// Which rows a job processes.
+  /// The rows that a job processes.
   public struct Source: Hashable, Sendable {
-    /// The entity that the rows of a query are.
+    /// The entity name for the rows of a query.
     package static let queryEntity = "query"
 
     /// The table or view; `query` for the rows of a query.
     public var entity: String
-    /// A SELECT whose rows are exported, instead of those of a table or view.
+    /// A SELECT statement whose rows are exported, instead of those of a table or view.
     public var query: String?
     /// The SQL condition that selects rows; nil for all rows.
     public var `where`: String?
-    /// The order in which to process rows; key order if empty.
+    /// The order in which to process rows; if empty, the order of the keys.
     public var orderBy: [OrderTerm]
     /// The maximum number of rows to select.
     public var limit: Int?
-    /// Confirms that an update or delete without `where` applies to every row.
+    /// Confirms that an update or delete without `where` is meant for every row.
     public var everything: Bool
-    /// What to do with a row that no longer matches `where` at its turn.
+    /// What to do with a row that no longer matches `where` when its chunk is processed.
     public var recheck: Recheck
-    /// A file of identifiers that names the rows instead of `where`.
+    /// An identifier file that selects the rows instead of `where`.
     public var identifiers: FilePath?
-    /// The columns that identify a row of a query, of a view or of a table without a key.
+    /// The columns that identify a row of a query, a view or a table without a key.
     public var key: [String]?
 
     /// Makes a source; all but the entity have defaults.
@@ -47,7 +47,7 @@ extension Job {
       self.key = key
     }
 
-    /// Makes a source of the rows of one SELECT, identified by columns of its result.
+    /// Makes a source from the rows of a SELECT statement, which some of its columns identify.
     public init(
       query: String,
       key: [String],
@@ -83,13 +83,13 @@ extension Job {
       self.descending = descending
     }
 
-    /// Reads a term of a job file: a column, with `-` before it for the largest value first.
+    /// Parses a term of a job file: a column, preceded by `-` for descending order.
     public init(parsing text: String) {
       descending = text.hasPrefix("-")
       column = descending ? String(text.dropFirst()) : text
     }
 
-    /// A likely mistake: a term written as in SQL, such as `id desc, name`.
+    /// Splits a term that was mistakenly written as in SQL, such as `id desc, name`.
     static func terms(ofSQL text: String) -> [String] {
       text.split(separator: ",").map { term in
         let words = term.split(separator: " ")
@@ -98,14 +98,14 @@ extension Job {
       }
     }
 
-    /// The job file's form of a term written as in SQL, such as `id DESC`; nil if it is not one.
+    /// The job file's form of a term written as in SQL, such as `id DESC`; nil for any other term.
     package var meantBySQL: String? {
       let words = column.split(separator: " ")
       guard words.count == 2, ["asc", "desc"].contains(words[1].lowercased()) else { return nil }
       return Self.terms(ofSQL: column).first
     }
 
-    /// The term in a job file's form.
+    /// The term as a job file writes it.
     public var description: String { descending ? "-\(column)" : column }
   }
 }

@@ -5,7 +5,7 @@ import SystemPackage
 extension Job {
   /// Checks every rule that does not need the database.
   ///
-  /// ``init(contentsOf:)`` does so; call it for a job created in code.
+  /// ``init(contentsOf:)`` calls it; for a job created in code, call it yourself.
   ///
   /// - Throws: A `BatchError` with code `invalidJob` and a line for each problem.
   public func validate() throws(BatchError) {
@@ -31,7 +31,6 @@ extension Job {
     return problems + Self.problems(ofName: name)
   }
 
-  /// The problems with the name of some work.
   static func problems(ofName name: String) -> [JobProblem] {
     if name.isEmpty { return [.init("name", "is empty", remedy: "name the job")] }
     if name.utf8.count <= 100, name.utf8.allSatisfy(\.isNameByte) { return [] }
@@ -44,7 +43,6 @@ extension Job {
     ]
   }
 
-  /// The problem with a version other than the current one.
   static func problem(withVersion version: Int64) -> JobProblem {
     version > Int64(currentVersion)
       ? .init(
@@ -104,7 +102,7 @@ extension Job {
     if let query = source.query, query.isBlank {
       problems.append(.init(.query, "is empty", remedy: "write a SELECT, or name an entity"))
     }
-    // Identifiers from a closure name their entity.
+    // Identifiers from a closure have their own entity.
     if source.entity.isEmpty { problems.append(.empty(.entity)) }
     if let condition = source.where, condition.isBlank {
       problems.append(
@@ -124,7 +122,7 @@ extension Job {
     return problems
   }
 
-  /// The rules about keys of `source` that exclude or need one another.
+  /// Checks the keys of `source` that exclude or require one another.
   private func selectionProblems() -> [JobProblem] {
     var problems: [JobProblem] = []
     let everything = JobPath("source", "everything")
@@ -287,7 +285,7 @@ extension RunCause {
     return problems
   }
 
-  /// The problems with how runs work, whatever they do.
+  /// The problems of settings that apply to all kinds of work.
   func tuningProblems() -> [JobProblem] {
     var problems = policy.problems().map { JobProblem($0) }
     if policy.skip.limit > 0, !keepsRecord {
@@ -337,7 +335,6 @@ extension Job {
 }
 
 extension JobProblem {
-  /// The problem with a setting of the policy.
   fileprivate init(_ problem: SettingProblem) {
     self.init(
       JobPath(problem.path.map { .key($0) }),

@@ -1,7 +1,7 @@
 public import BatchRuns
 public import SystemPackage
 
-/// What to do to which rows of which database: the content of a job file.
+/// The content of a job file: which rows of a database to process, and what to do with them.
 ///
 /// Read one with ``init(contentsOf:)``, or make one in code and ``validate()`` it:
 ///
@@ -14,7 +14,8 @@ public import SystemPackage
 ///     try job.validate()
 ///
 /// A job read from a file has been validated, and its relative paths start at the file's folder.
-/// Paths of a job created in code are used as they are.
+///
+/// Paths of a job created in code are used unchanged.
 @dynamicMemberLookup
 public struct Job: Sendable {
   /// The version of the job file that this library reads.
@@ -22,34 +23,34 @@ public struct Job: Sendable {
 
   /// The version of the job file, always ``currentVersion``.
   public var version: Int
-  /// The name of the job, of `A-Z a-z 0-9 . _ -`, at most 100 characters.
+  /// The name of the job: at most 100 characters out of `A-Z a-z 0-9 . _ -`.
   public var name: String
-  /// What the job is for, in free text.
+  /// The purpose of the job, in free text.
   public var description: String?
   /// The database and how to open it.
   public var database: DatabaseOptions
-  /// The values that each run sets, by name.
+  /// The parameters of the job, whose values each run sets, by name.
   public var parameters: [String: ParameterDeclaration]
-  /// Which rows to process.
+  /// The rows to process.
   public var source: Source
   /// What to do with the rows.
   public var action: Action
-  /// How the job works: the size of chunks, the number of workers, what holds it back.
+  /// How runs work: the size of chunks, the number of workers, the throttle and so on.
   public var policy: RunPolicy
-  /// How long to keep what a run changes, so that it can be undone; nil not to keep it.
+  /// How long to keep the changes of a run, so that it can be undone; nil to keep none.
   public var undo: Undo?
-  /// Programs to notify about a run.
+  /// Programs to notify of events of a run.
   public var hooks: Hooks
-  /// Where to report how a run ended; nil for no report.
+  /// Where to report the end of a run; nil for no report.
   public var report: Report?
   /// The folder that the relative paths of the job file were resolved against.
   public var baseDirectory: FilePath
-  /// The positions of the job's values in its file; nil for a job created in code.
+  /// Nil for a job created in code.
   package var origin: JobOrigin?
-  /// Whether a run is a rehearsal; its programs can check.
+  /// Whether runs are rehearsals; programs of the job are informed.
   package var isRehearsal = false
 
-  /// Makes a job in code; without a size of chunks, it has the database's default.
+  /// Makes a job in code; without a chunk size, it gets the database's default.
   public init(
     name: String,
     description: String? = nil,
@@ -99,7 +100,7 @@ public struct Job: Sendable {
   public typealias Retry = RunPolicy.Retry
   /// How many identifiers may fail before the run stops.
   public typealias Skip = RunPolicy.Skip
-  /// What holds a run back.
+  /// The conditions that hold a run back.
   public typealias Throttle = RunPolicy.Throttle
   /// Where and how often to record progress.
   public typealias Checkpoint = RunPolicy.Checkpoint
@@ -108,24 +109,24 @@ public struct Job: Sendable {
   /// How many records of earlier runs to keep.
   public typealias History = RunPolicy.History
 
-  /// A part of the job's ``policy``: `job.chunk`, `job.retry`.
+  /// A part of the ``policy``: `job.chunk`, `job.retry`.
   public subscript<Value>(dynamicMember part: WritableKeyPath<RunPolicy, Value>) -> Value {
     get { policy[keyPath: part] }
     set { policy[keyPath: part] = newValue }
   }
 
-  /// The path of the checkpoint: the one that the job names, or the job's name with `.batch`.
+  /// The path of the checkpoint: the one that the job specifies, or its name with `.batch`.
   ///
-  /// A job read from a file always names one: by default the file's name with the extension
+  /// A job read from a file always specifies one: by default, the file's name with the extension
   /// `.batch`, in the same folder.
   public var checkpointPath: FilePath {
     policy.checkpoint.path ?? baseDirectory.appending("\(name).batch")
   }
 
-  /// The place of a value for an error: `job.json:9:14: action.set.price`.
+  /// Returns the place of a value for an error: `job.json:9:14: action.set.price`.
   ///
-  /// Only the path if the job was created in code; the place of the nearest enclosing value if the
-  /// file omits the value.
+  /// It is only the path if the job was created in code, and the place of the nearest enclosing
+  /// value if the file omits the value.
   public func place(of path: JobPath) -> String {
     guard let origin else { return path.description }
     return origin.place(of: path)

@@ -2,13 +2,12 @@ package import BatchRuns
 package import BatchIdentifiers
 package import SystemPackage
 
-/// The work of a program without a job file: what a closure does with objects, or the undo of a run.
+/// Work without a job file: a closure that changes objects, or the undo of a run.
 package struct ProgramWork: RunCause {
-  /// What is done.
   package enum Kind: String, Sendable {
     /// A closure changes objects in background contexts.
     case objects = "contexts"
-    /// What a run changed is restored.
+    /// The changes of a run are reverted.
     case undo
   }
 
@@ -46,10 +45,10 @@ package struct ProgramWork: RunCause {
   package var sharedServer: Job.DatabaseOptions.Server? { nil }
   package var parameters: [String: ParameterDeclaration] { [:] }
   package var isRehearsal: Bool { false }
-  /// That of a closure only if its policy names a checkpoint.
+  /// The run of a closure is recorded only if its policy specifies a checkpoint.
   package var keepsRecord: Bool { kind == .undo || policy.checkpoint.path != nil }
 
-  /// Work by objects is written in Swift.
+  /// The author of work by objects writes Swift, not a job file.
   package func words(of error: BatchError) -> BatchError {
     kind == .objects ? error : error.inWordsOfJobs
   }

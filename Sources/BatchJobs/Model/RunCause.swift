@@ -2,63 +2,50 @@ package import BatchRuns
 package import BatchIdentifiers
 package import SystemPackage
 
-/// Why there are runs: what they are called, where they are recorded, and whom they tell, whatever they do.
+/// The work that runs are for: its name, where runs are recorded, and who is notified.
 ///
-/// A ``Job`` is one, and so is the work of a program that has no job file.
+/// A ``Job`` is one kind; the work of a program without a job file is the other.
 package protocol RunCause: Sendable {
-  /// The name of the work.
   var name: String { get }
-  /// What it is for, in free text.
+  /// The purpose of the work, in free text.
   var description: String? { get }
-  /// The name of what it does.
   var actionName: String { get }
-  /// Whether it changes the database.
   var writes: Bool { get }
-  /// The entity of its rows; empty if they may be of several.
+  /// Empty if the rows may be of several entities.
   var entity: String { get }
-  /// The condition that selects them, if any.
   var condition: String? { get }
-  /// The database and how to open it.
   var database: Job.DatabaseOptions { get }
-  /// The server in whose tables hosts share its runs; nil where they are recorded in files.
+  /// The server whose tables record runs that hosts share; nil if files record them.
   var sharedServer: Job.DatabaseOptions.Server? { get }
-  /// The values that each run sets, by name.
   var parameters: [String: ParameterDeclaration] { get }
-  /// How its runs work.
   var policy: RunPolicy { get }
-  /// How long to keep what a run changes; nil not to keep it.
+  /// How long to keep the changes of a run; nil to keep none.
   var undo: Job.Undo? { get }
-  /// The entity that gets copies of deleted rows, if any.
+  /// The entity that receives copies of deleted rows, if any.
   var archive: String? { get }
-  /// Programs to notify about a run.
   var hooks: Job.Hooks { get }
-  /// Where to report how a run ended.
   var report: Job.Report? { get }
-  /// The folder of relative paths.
+  /// The folder that relative paths start at.
   var baseDirectory: FilePath { get }
-  /// The file that has it.
   var origin: JobOrigin? { get }
-  /// Whether a run is a rehearsal.
   var isRehearsal: Bool { get }
-  /// Whether its runs leave a record from which they can resume.
+  /// Whether a record is kept, from which runs can resume.
   var keepsRecord: Bool { get }
 
-  /// Checks every rule that does not need the database.
-  ///
-  /// - Throws: `BatchError` of code `invalidJob` with a line for each problem.
+  /// Checks every rule that does not need the database; reports a line for each problem.
   func validate() throws(BatchError)
 
-  /// An error in the terms of its author.
+  /// The error in the terms of the work's author.
   func words(of error: BatchError) -> BatchError
 }
 
 extension RunCause {
-  /// The path of the checkpoint: the one that the policy names, or the name with `.batch`.
+  /// The path in the policy or, without one, the name with `.batch`.
   package var checkpointPath: FilePath {
     policy.checkpoint.path ?? baseDirectory.appending("\(name).batch")
   }
 
-  /// The place of a value for an error: `job.json:9:14: action.set.price`; only its path without a file.
+  /// The place of a value for an error; without a file, only its path.
   package func place(of path: JobPath) -> String {
     origin?.place(of: path) ?? path.description
   }
@@ -72,7 +59,6 @@ extension Job: RunCause {
   package var archive: String? {
     if case .delete(let delete) = action { delete.archive } else { nil }
   }
-  /// The runs of a job always leave one.
   package var keepsRecord: Bool { true }
 
   package func words(of error: BatchError) -> BatchError { error.inWordsOfJobs }

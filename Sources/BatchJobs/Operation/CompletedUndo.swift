@@ -2,21 +2,21 @@ import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
-/// A completed undo, from its own record.
+/// A completed undo, according to its own record.
 package struct CompletedUndo: Sendable, Encodable {
-  /// The UUID of the run that undid the other one.
+  /// The UUID of the undo run.
   package let run: String
-  /// The number of its rows.
+  /// The number of rows of the undo run.
   package let rows: Int
-  /// The number of rows left alone, since somebody had changed them.
+  /// The number of rows that were not restored, since others had changed them.
   package let failed: Int
   /// The number of rows that the undone run had recorded.
   private let recorded: Int?
 
-  /// Whether some rows are still as the run left them.
+  /// Whether some rows are still as the undone run left them.
   package var isPartial: Bool { failed > 0 || rows < recorded ?? rows }
 
-  /// In words: `undone by 4D1C…`, with the number of rows unless all were undone.
+  /// Text such as `undone by 4D1C…`, with the number of rows unless all were undone.
   package func words(ofRows count: Int?) -> String {
     let undone = rows - failed
     let count = max(recorded ?? count ?? rows, rows)
@@ -24,12 +24,12 @@ package struct CompletedUndo: Sendable, Encodable {
       + "undone by \(run)"
   }
 
-  /// The last undo of a run of some work; nil if there is none, or it is incomplete.
+  /// Finds the last undo of a run; nil if there is none, or if it is incomplete.
   package init?(of run: String, ofWork work: some RunCause) {
     self.init(of: run, by: work.undoing)
   }
 
-  /// The last undo of a run by a job whose runs undo those of another.
+  /// Finds the last undo of a run among the runs of `undoing`.
   package init?(of run: String, by undoing: ProgramWork) {
     let earlier = RunHistory(of: undoing.files).entries.reversed().map(\.path)
     for path in [undoing.checkpointPath] + earlier {

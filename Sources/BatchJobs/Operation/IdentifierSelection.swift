@@ -2,43 +2,38 @@ package import BatchRuns
 public import BatchIdentifiers
 public import SystemPackage
 
-/// Some of the identifiers of a run, or all of a file.
+/// Some identifiers of a run, or all identifiers of a file.
 public struct IdentifierSelection: Sendable {
-  /// Some of the identifiers of a run.
+  /// The identifiers to select from a run.
   public enum Outcome: String, CaseIterable, Sendable {
-    /// All selected ones.
+    /// All identifiers.
     case all
-    /// Those not done yet.
+    /// The identifiers that are not done yet.
     case remaining
-    /// Those done, with any outcome.
+    /// The identifiers that are done, whatever their outcome.
     case done
-    /// Those whose rows the action changed, deleted or exported.
+    /// The identifiers whose rows were changed, deleted or exported.
     case succeeded
-    /// Those for which the action had nothing to do.
+    /// The identifiers for which the action had nothing to do.
     case unchanged
-    /// Those whose rows were gone when their turn came.
+    /// The identifiers whose rows were gone when their turn came.
     case vanished
-    /// Those whose rows no longer satisfied `where`.
+    /// The identifiers whose rows no longer satisfied `where`.
     case noLongerMatching
-    /// Those that failed.
+    /// The identifiers that failed.
     case failed
   }
 
   private let all: PackedIdentifiers
   private let positions: PositionSet
-  /// Why the identifiers failed, in list order; empty unless failed ones are selected.
+  /// In list order; empty unless failed identifiers are selected.
   private let failures: [FailedIdentifier]
-  /// The permissions of a file of these identifiers: those of their source.
+  /// A file of these identifiers gets the permissions of their source.
   package let permissions: FilePermissions
 
-  /// Identifiers of a run.
+  /// Selects identifiers of a run; `outcomes` are needed unless all are selected.
   ///
-  /// - Parameters:
-  ///   - all: Those of the run.
-  ///   - outcome: Which of them.
-  ///   - outcomes: The outcome of each; nil for all.
-  ///   - permissions: The permissions of a file of these identifiers.
-  /// - Throws: `BatchError` of code `outcomeNotRecorded` if the outcomes were not recorded per row.
+  /// Throws `outcomeNotRecorded` if the outcomes were not recorded per row.
   package init(
     _ all: PackedIdentifiers,
     _ outcome: Outcome,
@@ -51,8 +46,7 @@ public struct IdentifierSelection: Sendable {
     failures = outcome == .failed ? outcomes?.failed ?? [] : []
   }
 
-  /// Identifiers of an identifier file, or of a checkpoint as far as the file itself has the
-  /// outcomes.
+  /// Selects identifiers of an identifier file, or of a checkpoint by the outcomes in that file.
   public init(ofFile path: FilePath, outcome: Outcome) throws(BatchError) {
     let file = try IdentifierFile(opening: path)
     var outcomes: RowOutcomes?
@@ -81,15 +75,15 @@ public struct IdentifierSelection: Sendable {
 
   /// An identifier that failed, and why.
   public struct Reason: Sendable, Encodable {
-    /// The identifier's key, as in a URI.
+    /// The key of the identifier, as in a URI.
     public let key: String
     /// The name of the error's code.
     public let code: String
-    /// What was wrong.
+    /// The error message.
     public let message: String
-    /// How often it was tried.
+    /// How often the identifier was tried.
     public let attempt: Int
-    /// When it last failed: ISO 8601 in UTC.
+    /// When it last failed, in ISO 8601 and UTC.
     public let failedAt: String
   }
 
@@ -120,13 +114,13 @@ public struct IdentifierSelection: Sendable {
 
   /// Reads the identifiers into a separate list, in the order of the selection.
   ///
-  /// - Throws: `BatchError` with code `fileAccess` or `damagedFile`, naming the block.
-  /// - Complexity: O(*n*) time, the memory of the packed list.
+  /// - Throws: `BatchError` of code `fileAccess` or `damagedFile`, naming the block.
+  /// - Complexity: O(*n*) time, and the memory of the packed list.
   public func load() throws(BatchError) -> IdentifierList {
     try list.loaded()
   }
 
-  /// The identifiers; the file's own list if it is the whole selection.
+  /// The file's own list if all of it is selected.
   package var list: PackedIdentifiers {
     get throws(BatchError) {
       positions.count == all.count ? all : try all.slice(positions.ranges).packed
@@ -135,9 +129,7 @@ public struct IdentifierSelection: Sendable {
 }
 
 extension RowOutcomes {
-  /// The positions with an outcome.
-  ///
-  /// - Throws: `BatchError` of code `outcomeNotRecorded` if the outcomes were not recorded per row.
+  /// The positions with an outcome; throws `outcomeNotRecorded` if only counts were recorded.
   func positions(
     _ outcome: IdentifierSelection.Outcome,
     of count: Int

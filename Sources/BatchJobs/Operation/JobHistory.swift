@@ -2,54 +2,52 @@ public import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
-/// The last runs of a job whose records were kept: the last one, as many earlier ones as the job's
-/// `history` says, and those that were set aside.
+/// The runs of a job whose records were kept.
 ///
-/// Of runs that hosts share on PostgreSQL, those that the database knows.
+/// These are the last run, as many earlier ones as the job's `history` keeps, and those that were
+/// set aside. If hosts share the runs on PostgreSQL, they are those in the database.
 public struct JobHistory: Sendable, Encodable {
-  /// The folder with the records of earlier runs, or the database that has them.
+  /// The folder with the records of earlier runs, or the database that contains them.
   public let folder: String
-  /// The size of these records, in bytes; 0 of those in a database.
+  /// The size of these records in bytes; 0 if they are in a database.
   public let bytes: Int64
   /// The runs, newest first.
   public let runs: [RecordedRun]
 
-  /// The runs that some place has, newest first.
+  /// The runs must be sorted, newest first.
   package init(folder: String, bytes: Int64, runs: [RecordedRun]) {
     (self.folder, self.bytes, self.runs) = (folder, bytes, runs)
   }
 }
 
-/// A run from its record.
+/// A run according to its record.
 public struct RecordedRun: Sendable, Encodable {
-  /// Its state or end.
+  /// The state of the run, or how it ended.
   public let summary: RunSummary
-  /// What it did: `update`, `delete` and so on; nil if its record does not say.
+  /// The type of the action, such as `update` or `delete`; nil if the record does not say.
   public let action: String?
-  /// The entity of its rows.
+  /// The entity of the rows.
   public let entity: String
-  /// The condition that selected them, if any.
+  /// The condition that selected the rows, if any.
   public let condition: String?
-  /// The values of its parameters, in words.
+  /// The values of the parameters, as text.
   public let parameters: [String: String]
-  /// Who started it, and from where; nil for an undo of objects.
+  /// Who started the run, and from where; nil for an undo of objects.
   public let invocation: RunInvocation?
-  /// The run that it undid, if any.
+  /// The run that this run has undone, if any.
   public let undone: String?
-  /// The completed run that undid it, if any.
+  /// The completed run that has undone this run, if any.
   package let undo: CompletedUndo?
-  /// When it began, as an ISO 8601 timestamp in UTC.
+  /// When the run began, in ISO 8601 and UTC.
   public let startedAt: String
-  /// Its position among the runs, by start time.
+  /// Sorts runs by start time.
   package let place: (startedAt: String, microseconds: Int, run: String)
 
-  /// A run by what is known of it.
-  ///
   /// - Parameters:
-  ///   - metadata: What it began with.
-  ///   - summary: How it stands.
-  ///   - entity: The entity of its rows; nil for the one of its job.
-  ///   - undo: The run that undid it.
+  ///   - metadata: The facts recorded when the run began.
+  ///   - summary: The state of the run.
+  ///   - entity: The entity of the rows; nil for the one of its job.
+  ///   - undo: The run that has undone this one.
   package init(
     _ metadata: RunMetadata,
     _ summary: RunSummary,
@@ -73,7 +71,7 @@ public struct RecordedRun: Sendable, Encodable {
     case action, entity, condition = "where", parameters, invocation, undone, undoneBy
   }
 
-  /// Encodes the summary, and the rest beside its fields.
+  /// Encodes the summary, and the other values beside its fields.
   public func encode(to encoder: any Encoder) throws {
     try summary.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)

@@ -2,32 +2,30 @@ package import BatchRuns
 package import BatchIdentifiers
 import SystemPackage
 
-/// The records of a job's runs, as operators read and steer them, wherever they are.
+/// The records of a job's runs, in files or tables, for operators to read and steer.
 package protocol RunRecords: Sendable {
-  /// The work whose runs they are.
   var cause: any RunCause { get }
 
-  /// What the job's next run would do.
   func nextStep(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async -> NextStep
 
-  /// How the last run stands.
+  /// The state of the last run.
   ///
-  /// - Throws: `BatchError` if there is none, or it cannot be read; of code `unknownRun` if the options have an
-  ///   identifier of other work.
+  /// - Throws: `BatchError` if there is none, or if it cannot be read; of code `unknownRun` if the
+  ///   options have the ID of other work.
   func status(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> RunStatus
 
-  /// The runs on record, newest first.
+  /// The recorded runs, newest first.
   func history() async throws(BatchError) -> JobHistory
 
-  /// One of them, by its UUID or the first characters of that.
+  /// A run, given by its UUID or the beginning of it.
   ///
-  /// - Throws: `BatchError` of code `unknownRun` if no record matches, or several do.
+  /// - Throws: `BatchError` of code `unknownRun` if no record matches, or if several do.
   func run(named name: String) async throws(BatchError) -> RecordedRun
 
   /// Identifiers of the last run, or of a named one.
@@ -45,9 +43,10 @@ package protocol RunRecords: Sendable {
     _ change: @escaping @Sendable (inout RunControl) -> Void
   ) async throws(BatchError) -> RunControl
 
-  /// Removes what past runs left behind and nobody needs any more.
+  /// Removes the remains of past runs that are no longer needed.
   func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup
 
-  /// Whether a process is about to begin a run: it has the job locked, and may be selecting identifiers.
+  /// Whether a process is about to begin a run: it has locked the job, and may be selecting
+  /// identifiers.
   func isBeginning() async -> Bool
 }

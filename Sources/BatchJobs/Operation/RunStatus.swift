@@ -6,23 +6,24 @@ import SystemPackage
 public struct RunStatus: Sendable {
   /// A process that takes part in a run on PostgreSQL, or did.
   public struct Host: Sendable, Encodable {
-    /// The name of its machine.
+    /// The name of the machine.
     public let name: String
-    /// Its number there.
+    /// The number of the process on that machine.
     public let process: Int32
-    /// The number of spans that it has.
+    /// The number of spans that the process holds.
     public let spans: Int
-    /// Its speed; nil if it is unknown.
+    /// The speed of the process; nil if it is unknown.
     public let identifiersPerSecond: Double?
-    /// Why it is held, in words.
+    /// Why the process is held, in words.
     public let hold: String?
-    /// The time since its last heartbeat or its end, by the server's clock.
+    /// The time since the last heartbeat, or since the end of the process's part, by the server's
+    /// clock.
     public let lastSeenSecondsAgo: Double
-    /// Whether its last heartbeat is within a lease; otherwise its spans are free.
+    /// Whether the last heartbeat is recent enough for the lease; if not, the spans are free.
     public let isAlive: Bool
-    /// How it ended its part, `stopped` or `failed`; nil if it takes part, or went silent.
+    /// How the process ended its part, `stopped` or `failed`; nil if it takes part, or fell silent.
     public let end: String?
-    /// Why it ended so, on one line.
+    /// Why the process ended its part, on one line.
     public let reason: String?
 
     package init(
@@ -43,12 +44,11 @@ public struct RunStatus: Sendable {
     }
   }
 
-  /// The parts of a run that its hosts share.
   package struct Sharing: Sendable {
     let hosts: [Host]
     let spans: Int
     let spansDone: Int
-    /// Whether the run has just begun, so its first process may not have joined yet.
+    /// Whether the run has just begun, so that its first process may not have joined yet.
     let isBeginning: Bool
 
     package init(hosts: [Host], spans: Int, spansDone: Int, isBeginning: Bool) {
@@ -57,11 +57,11 @@ public struct RunStatus: Sendable {
     }
   }
 
-  /// The counts; for a live run, as of now.
+  /// The progress of the run; for a live run, as of now.
   public let summary: RunSummary
-  /// The process that is running it, or nil; one of ``hosts`` on PostgreSQL.
+  /// The process that executes the run, or nil; one of ``hosts`` on PostgreSQL.
   public let process: Int32?
-  /// The parts of a run that hosts share; nil for one of a single process.
+  /// Nil for a run of a single process.
   package var sharing: Sharing?
   /// The requests that the processes of a live run obey.
   package var requests: RunControl?
@@ -69,7 +69,7 @@ public struct RunStatus: Sendable {
   package var undo: CompletedUndo?
   /// What `batch run` would do next.
   public let next: NextStep
-  /// What other programs that have the database open risk beside the run; empty once it is done.
+  /// Risks from other programs that have the database open; empty once the run is done.
   package var warnings: [String] = []
 
   package init(_ summary: RunSummary, in process: Int32?, next: NextStep) {
@@ -78,10 +78,10 @@ public struct RunStatus: Sendable {
     self.next = next
   }
 
-  /// The processes that take part in a run on PostgreSQL, or did; empty for one of a single process.
+  /// The processes that take part in a run on PostgreSQL, or did; empty for a run of one process.
   public var hosts: [Host] { sharing?.hosts ?? [] }
 
-  /// The number of spans that hosts share, and of those that are done; nil for a run of a single process.
+  /// The number of spans that hosts share and of those that are done; nil for a single process.
   package var spans: (count: Int, done: Int)? { sharing.map { ($0.spans, $0.spansDone) } }
 
   /// Whether a process is working on the run, or has just begun it.
@@ -95,7 +95,7 @@ extension RunStatus: Encodable {
     case hosts, spans, spansDone, next, nextWords, undoneBy, requests, warnings
   }
 
-  /// Encodes the summary, and the rest beside its fields.
+  /// Encodes the summary, and the other values beside its fields.
   public func encode(to encoder: any Encoder) throws {
     try summary.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)

@@ -2,13 +2,13 @@
 public struct UndoableRun: Sendable, Encodable {
   /// The run's UUID.
   public let run: String
-  /// When it began, as an ISO 8601 timestamp in UTC.
+  /// When the run began, in ISO 8601 and UTC.
   public let startedAt: String
-  /// Until when its records are kept, as an ISO 8601 timestamp in UTC; nil for forever.
+  /// Until when its changes are kept, in ISO 8601 and UTC; nil for forever.
   public let keptUntil: String?
-  /// The number of recorded rows.
+  /// The number of rows whose changes were recorded.
   public let rows: Int
-  /// The size of the records in bytes.
+  /// The size of the recorded changes, in bytes.
   public let bytes: Int
   /// Whether an undo has begun.
   public let isUndone: Bool

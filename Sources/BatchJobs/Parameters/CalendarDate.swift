@@ -1,12 +1,12 @@
 import BatchRuns
 
-/// A day of the proleptic Gregorian calendar, in the years 0000 to 9999.
+/// A day in the proleptic Gregorian calendar, from year 0000 to 9999.
 struct CalendarDate: Hashable, CustomStringConvertible {
   let year: Int
   let month: Int
   let day: Int
 
-  /// Reads `YYYY-MM-DD`.
+  /// Parses `YYYY-MM-DD`.
   init(parsing text: some StringProtocol) throws(ParameterFault) {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 3, let year = Int(digits: parts[0], count: 4),
@@ -20,9 +20,9 @@ struct CalendarDate: Hashable, CustomStringConvertible {
     (self.year, self.month, self.day) = (year, month, day)
   }
 
-  /// The day this many days after 0000-03-01, or nil outside the years 0000 to 9999.
+  /// The day this many days after 0000-03-01; nil outside the years 0000 to 9999.
   init?(daysSinceMarchOfYearZero days: Int) {
-    // Years that begin in March end with the leap day, which makes months a linear function.
+    // If years begin in March, they end with the leap day, which makes months a linear function.
     let era = (days >= 0 ? days : days - 146_096) / 146_097
     let dayOfEra = days - era * 146_097
     let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
@@ -34,7 +34,6 @@ struct CalendarDate: Hashable, CustomStringConvertible {
     guard (0...9999).contains(year) else { return nil }
   }
 
-  /// The number of days since 0000-03-01.
   var daysSinceMarchOfYearZero: Int {
     let marchYear = month <= 2 ? year - 1 : year
     let era = (marchYear >= 0 ? marchYear : marchYear - 399) / 400
@@ -57,14 +56,14 @@ struct CalendarDate: Hashable, CustomStringConvertible {
 }
 
 extension Int {
-  /// Reads exactly this many decimal digits and nothing else.
+  /// Parses exactly this many decimal digits and nothing else.
   init?(digits: some StringProtocol, count: Int) {
     guard digits.utf8.count == count, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) })
     else { return nil }
     self.init(digits)
   }
 
-  /// The number with leading zeros.
+  /// Adds leading zeros.
   func padded(to count: Int) -> String {
     let text = String(self)
     return String(repeating: "0", count: Swift.max(0, count - text.count)) + text

@@ -1,7 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
 extension ParameterDeclaration {
-  /// The problem with the default, if any.
   func defaultProblem(at path: JobPath) -> JobProblem? {
     switch self.default {
     case nil: return nil
@@ -35,8 +34,9 @@ extension ParameterDeclaration {
 }
 
 extension ParameterType {
-  /// Reports that a value does not have the type, and why; for a secret omits the value and the
-  /// reason, which may quote part of it.
+  /// The message about a value of the wrong type.
+  ///
+  /// For a secret, it omits the value and the reason, which may quote part of the value.
   func message(about shown: String, fault: ParameterFault, secret: Bool) -> String {
     if secret { return "the value is not \(noun)" }
     return "\(shown) is not \(noun)" + (fault.reason.map { ": \($0)" } ?? "")
@@ -44,7 +44,7 @@ extension ParameterType {
 }
 
 extension ParameterValue {
-  /// The value as a message shows it: a text in quotes.
+  /// The value in messages, where a text is quoted.
   var shown: String {
     switch self {
     case .null: "null"

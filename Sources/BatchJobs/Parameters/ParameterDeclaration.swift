@@ -1,24 +1,24 @@
 /// The type of a job's parameter, and its default.
 public struct ParameterDeclaration: Hashable, Sendable {
-  /// The value of a parameter if none is given.
+  /// The value of a parameter that is not given.
   public enum Default: Hashable, Sendable {
-    /// This value.
+    /// A fixed value.
     case value(ParameterValue)
-    /// The time when the run started, unchanged when it resumes: `"$runStartedAt"`.
+    /// The time when the run started, which stays the same when it resumes: `"$runStartedAt"`.
     case runStartedAt
-    /// The identifier of the run, unchanged when it resumes: `"$runID"`.
+    /// The identifier of the run, which stays the same when it resumes: `"$runID"`.
     case runID
   }
 
-  /// The kind of value.
+  /// The type of the value.
   public var type: ParameterType
   /// Whether a run without the value is refused; if not, the parameter is NULL.
   ///
-  /// No effect on a parameter with a default.
+  /// This has no effect on a parameter with a default.
   public var required: Bool
-  /// The value if none is given.
+  /// The value used if none is given.
   public var `default`: Default?
-  /// Whether the value is left out of messages, logs and files.
+  /// Whether the value is kept out of messages, logs and files.
   public var secret: Bool
 
   /// Makes a declaration of a parameter.

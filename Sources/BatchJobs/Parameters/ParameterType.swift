@@ -2,20 +2,20 @@ import BatchRuns
 
 /// The type of a parameter's value.
 public enum ParameterType: String, CaseIterable, Sendable {
-  /// A whole number of 64 bits.
+  /// A signed integer of 64 bits.
   case integer
   /// A floating-point number.
   case real
   /// Any text.
   case text
-  /// `true` or `false`, bound as 1 or 0.
+  /// `true` or `false`, bound to SQL as 1 or 0.
   case boolean
-  /// A day, `2020-01-31`.
+  /// A day, such as `2020-01-31`.
   case date
-  /// A point in time, `2020-01-31T12:00:00Z`, converted to UTC.
+  /// A point in time, such as `2020-01-31T12:00:00Z`; it is converted to UTC.
   case timestamp
 
-  /// The kind with its article, for messages.
+  /// The type with an article, for messages.
   var noun: String {
     switch self {
     case .integer: "an integer"
@@ -27,7 +27,7 @@ public enum ParameterType: String, CaseIterable, Sendable {
     }
   }
 
-  /// How a value of the kind is written.
+  /// How to write a value of the type.
   var form: String {
     switch self {
     case .integer: "a whole number from \(Int64.min) to \(Int64.max)"
@@ -40,7 +40,7 @@ public enum ParameterType: String, CaseIterable, Sendable {
   }
 }
 
-/// Why a value does not have its parameter's type; nil if the message needs no reason.
+/// The reason why a value does not have its parameter's type; may be nil.
 struct ParameterFault: Error, Equatable {
   let reason: String?
 
@@ -50,7 +50,7 @@ struct ParameterFault: Error, Equatable {
 }
 
 extension ParameterType {
-  /// Reads a value from the text of a command line.
+  /// Parses the text of a command line.
   func value(parsing text: String) throws(ParameterFault) -> ParameterValue {
     switch self {
     case .text: return .text(text)
@@ -76,7 +76,7 @@ extension ParameterType {
     }
   }
 
-  /// Checks a value given in code or as a default, and normalizes it.
+  /// Checks and normalizes a value given in code or as a default.
   func value(conforming value: ParameterValue) throws(ParameterFault) -> ParameterValue {
     switch (self, value) {
     case (_, .null), (.integer, .integer), (.text, .text): return value

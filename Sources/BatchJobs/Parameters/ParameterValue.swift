@@ -1,6 +1,6 @@
-/// A value as it is bound to SQL.
+/// A value as bound to SQL.
 ///
-/// A boolean is 0 or 1; a date or timestamp is text.
+/// A boolean is 0 or 1, and a date or timestamp is a text.
 public enum ParameterValue: Hashable, Sendable {
   /// NULL.
   case null
@@ -15,18 +15,18 @@ public enum ParameterValue: Hashable, Sendable {
 extension ParameterValue: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByNilLiteral
 {
-  /// The integer of a literal.
+  /// Makes an integer from a literal.
   public init(integerLiteral value: Int64) { self = .integer(value) }
 
-  /// The number of a literal.
+  /// Makes a number from a literal.
   public init(floatLiteral value: Double) { self = .real(value) }
 
-  /// The text of a literal.
+  /// Makes a text from a literal.
   public init(stringLiteral value: String) { self = .text(value) }
 
-  /// 1 for `true` and 0 for `false`.
+  /// Makes 1 from `true`, and 0 from `false`.
   public init(booleanLiteral value: Bool) { self = .integer(value ? 1 : 0) }
 
-  /// NULL.
+  /// Makes NULL.
   public init(nilLiteral: ()) { self = .null }
 }

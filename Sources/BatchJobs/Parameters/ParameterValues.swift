@@ -3,18 +3,18 @@ public import BatchIdentifiers
 
 /// The values of the parameters of one run, by name.
 ///
-/// Every declared parameter has a value here, possibly NULL, so that each `:name` of an expression
-/// can be bound. Descriptions omit secret values.
+/// Every declared parameter has a value, possibly NULL, so that each `:name` in an expression can
+/// be bound. Descriptions omit secret values.
 public struct ParameterValues: Hashable, Sendable {
-  /// The source of a value.
+  /// Where a value comes from.
   public enum Origin: Hashable, Sendable {
-    /// It was given for this run.
+    /// The value was given for this run.
     case given
-    /// It is the default of the declaration.
+    /// The value is the declared default.
     case declared
-    /// It is the time when the run started.
+    /// The value is the time when the run started.
     case runStartedAt
-    /// It is the identifier of the run.
+    /// The value is the identifier of the run.
     case runID
   }
 
@@ -22,7 +22,7 @@ public struct ParameterValues: Hashable, Sendable {
   public struct Entry: Hashable, Sendable {
     /// The value to bind.
     public let value: ParameterValue
-    /// The source of the value.
+    /// Where the value comes from.
     public let origin: Origin
     /// Whether the value must not be shown.
     public let isSecret: Bool
@@ -31,13 +31,12 @@ public struct ParameterValues: Hashable, Sendable {
   /// All parameters by name.
   public private(set) var entries: [String: Entry] = [:]
 
-  /// The values of a job without parameters.
   package init() {}
 
-  /// Binds texts of a command line, each of the form `name=value`.
+  /// Binds the texts of a command line, each of the form `name=value`.
   ///
   /// - Parameters:
-  ///   - arguments: The `--param` arguments, each name at most once.
+  ///   - arguments: The `--param` arguments, with each name at most once.
   ///   - declarations: The parameters of the job.
   ///   - runStartedAt: The time when the run first started, in ISO 8601 and UTC.
   ///   - runID: The identifier of the run.
@@ -85,7 +84,7 @@ public struct ParameterValues: Hashable, Sendable {
     if let error = BatchError.joining(errors) { throw error }
   }
 
-  /// Binds values that a program gives.
+  /// Binds values given by a program.
   ///
   /// - Parameters:
   ///   - values: The values by name; dates and timestamps as text, booleans as 0 or 1.
@@ -117,10 +116,10 @@ public struct ParameterValues: Hashable, Sendable {
     if let error = BatchError.joining(errors) { throw error }
   }
 
-  /// The value of a parameter; nil if it is not declared.
+  /// The value of a parameter, or nil if it is not declared.
   public subscript(name: String) -> ParameterValue? { entries[name]?.value }
 
-  /// The names of all parameters, sorted.
+  /// The names of all parameters in alphabetical order.
   public var names: [String] { entries.keys.sorted() }
 }
 
@@ -168,7 +167,7 @@ extension ParameterValues {
 }
 
 extension ParameterDeclaration {
-  /// The value of the parameter in a run that gives none.
+  /// The value of a parameter that is not given.
   fileprivate func entryWithoutValue(
     name: String,
     runStartedAt: String,
@@ -218,19 +217,18 @@ extension BatchError {
 // MARK: - Descriptions
 
 extension ParameterValues: CustomStringConvertible {
-  /// All parameters with their values, except secret ones.
+  /// All parameters with their values, but without those of secrets.
   public var description: String {
     names.map { "\($0)=\(entries[$0]?.description ?? "")" }.joined(separator: ", ")
   }
 }
 
 extension ParameterValues.Entry: CustomStringConvertible {
-  /// The value in JSON, or a word instead of a secret one.
+  /// The value in JSON; a fixed word replaces a secret.
   public var description: String { isSecret ? "(secret)" : value.shown }
 }
 
 extension ParameterValues {
-  /// The values as they are bound to SQL.
   package var sqlValues: [String: SQLValue] {
     entries.mapValues { entry in
       switch entry.value {

@@ -1,16 +1,16 @@
 import BatchRuns
 
-/// A point in time with its fraction of a second, in UTC.
+/// A point in time in UTC, with a fraction of a second.
 struct Timestamp: Hashable, CustomStringConvertible {
   let date: CalendarDate
   let secondOfDay: Int
   /// The decimals of the second, without trailing zeros.
   let fraction: String
 
-  /// Reads `YYYY-MM-DDTHH:MM[:SS[.fraction]][zone]`, or a date alone.
+  /// Parses `YYYY-MM-DDTHH:MM[:SS[.fraction]][zone]`, or a date alone.
   ///
-  /// The zone is `Z`, `+HH:MM`, `+HHMM` or `+HH`; without one, the time is UTC. A space may replace
-  /// the `T`, as in SQLite's own functions.
+  /// The zone is `Z`, `+HH:MM`, `+HHMM` or `+HH`; without a zone, the time is UTC. A space may
+  /// replace the `T`, as in SQLite's own functions.
   init(parsing text: String) throws(ParameterFault) {
     let parts = text.split(maxSplits: 1, omittingEmptySubsequences: false) {
       $0 == "T" || $0 == "t" || $0 == " "

@@ -2,10 +2,10 @@ package import BatchIdentifiers
 import BatchRuns
 
 extension Job.Source {
-  /// Whether the job asks for an order: by its terms, or by a file of identifiers.
+  /// Whether the job asks for an order, by `orderBy` or by an identifier file.
   package var isOrdered: Bool { !orderBy.isEmpty || identifiers != nil }
 
-  /// How to write a term of the order that is written as in SQL.
+  /// How to write a term of the order that was written as in SQL.
   package func remedy(for error: BatchError) -> String? {
     guard case .attribute(let name) = error.subject, !(key ?? []).contains(name) else { return nil }
     return orderBy.first { $0.column == name }?.meantBySQL.map { "write \($0.quotedForMessage)" }

@@ -1,16 +1,16 @@
 public import BatchRuns
 
-/// What a run of a job would do, on either store, in the form of `plan --json`.
+/// What a run of a job would do, as `plan --json` prints it.
 ///
-/// What a store or an action does not have is nil, and left out of the JSON.
+/// Values that do not exist for the store or the action are nil, and omitted from the JSON.
 public struct PlanReport: Sendable, Encodable {
-  /// The statements of a run.
+  /// The SQL statements of a run.
   public struct Statements: Sendable, Encodable {
     /// Creates the archive before the first chunk; nil if it exists or there is none.
     public let create: String?
     /// Selects the identifiers.
     public let fetch: String
-    /// Is run for each chunk.
+    /// Processes a chunk.
     public let apply: String
 
     package init(
@@ -24,14 +24,15 @@ public struct PlanReport: Sendable, Encodable {
     }
   }
 
-  /// A row before and after.
+  /// A row before and after the run.
   public struct Sample: Sendable, Encodable {
-    /// The identifier's key, as in a URI.
+    /// The key of the row, as in a URI.
     public let identifier: String
-    /// The values that change, or the whole row if it is deleted or exported.
+    /// The values that change; the whole row if it is deleted or exported.
     public let before: [String: SQLValue]
-    /// The values after an update; nil if the row is deleted or unchanged, and for a transform: its
-    /// program may do more than compute, and a plan does nothing.
+    /// The values after an update; nil if the row is deleted or unchanged.
+    ///
+    /// It is also nil for a transform: its program may have effects, and a plan has none.
     public let after: [String: SQLValue]?
 
     package init(
@@ -45,11 +46,11 @@ public struct PlanReport: Sendable, Encodable {
     }
   }
 
-  /// The number of rows that already have their new values, and are left alone.
+  /// How many rows already have their new values, and are not written.
   public struct Unchanged: Sendable, Encodable {
     /// The number of such rows.
     public let count: Int
-    /// The number of first rows checked.
+    /// The number of rows that were checked: the first ones.
     public let of: Int
 
     package init(
@@ -61,13 +62,13 @@ public struct PlanReport: Sendable, Encodable {
     }
   }
 
-  /// What must still hold of a row when its turn comes.
+  /// How `where` is checked again when the turn of a row comes.
   public struct Rechecking: Sendable, Encodable {
-    /// A term of the condition that is not rechecked.
+    /// A term of the condition that is not checked again.
     public struct Omission: Sendable, Encodable {
-      /// The term.
+      /// The term in SQL.
       public let term: String
-      /// The reason.
+      /// The reason why it is not checked.
       public let because: String
 
       package init(
@@ -79,16 +80,17 @@ public struct PlanReport: Sendable, Encodable {
       }
     }
 
-    /// The job's setting: `row`, `skip`, `fail` or `off`.
+    /// The setting of the job: `row`, `skip`, `fail` or `off`.
     public let mode: String
-    /// The terms of the condition that are rechecked.
+    /// The terms of the condition that are checked again.
     public let terms: [String]
-    /// The terms that are not.
+    /// The terms of the condition that are not checked again.
     public let notRechecked: [Omission]
-    /// How long rechecking the first chunk takes; nil if only the row is read, and if it was not
-    /// measured.
+    /// How long the check takes for the first chunk.
+    ///
+    /// It is nil if only the row itself is read, or if the time was not measured.
     public let secondsPerChunk: Double?
-    /// Whether it takes longer than that, and was interrupted.
+    /// Whether the check takes longer than that, and was interrupted.
     public let isInterrupted: Bool
 
     package init(
@@ -108,11 +110,11 @@ public struct PlanReport: Sendable, Encodable {
 
   /// How rows are found by key.
   public struct LookUp: Sendable, Encodable {
-    /// The database's plan for finding one, or those of a chunk, one step per line.
+    /// The database's plan for finding one row, or those of a chunk, one step per line.
     public let queryPlan: [String]
-    /// Whether that takes so many steps that the rows are copied once and found in the copy.
+    /// Whether finding rows takes so many steps that they are copied once, and found in the copy.
     public let isCopied: Bool
-    /// The approximate size of the copy in bytes; nil without one.
+    /// The approximate size of the copy in bytes; nil if there is none.
     public let copyBytes: Int?
 
     package init(
@@ -128,73 +130,79 @@ public struct PlanReport: Sendable, Encodable {
 
   /// The job's name.
   public let job: String
-  /// What it does: `update`, `delete`, `export` or `transform`.
+  /// The type of the action: `update`, `delete`, `export` or `transform`.
   public let action: String
-  /// The path of the database, or the server with the name of the database.
+  /// The path of the database, or the server and the name of the database.
   public let database: String
   /// The version of the server; nil on SQLite.
   public package(set) var server: String?
-  /// The role in which the server is used; nil on SQLite.
+  /// The role that is used on the server; nil on SQLite.
   public package(set) var role: String?
   /// The entity of the job's rows.
   public let entity: String
   /// The columns that identify a row.
   public let key: [String]
-  /// The file that determines the run's rows; nil if `where` does.
+  /// The identifier file that determines the rows; nil if `where` does.
   public let identifiers: String?
   /// The number of matching rows.
   public let matches: Int
-  /// The number of chunks; if they adapt to a target, their number at the size of the first.
+  /// The number of chunks; if sizes adapt to a target, the number at the size of the first chunk.
   public let chunks: Int
-  /// The number of rows in the first chunk, if the next ones adapt to a target; else nil.
+  /// The number of rows in the first chunk if sizes adapt to a target; nil otherwise.
   public let firstChunk: Int?
-  /// The SQL of the run.
+  /// The SQL statements of a run.
   public let sql: Statements
   /// The database's plan for the selection, one step per line.
   public let queryPlan: [String]
   /// Whether `where` scans all rows; nil on PostgreSQL.
   public package(set) var fullScan: Bool?
-  /// How rows are found by key; nil on SQLite, unless an export finds them by keys that the database does not enforce.
+  /// How rows are found by key; nil on SQLite, except for exports with keys that are not enforced.
   public let lookUp: LookUp?
-  /// What must still hold of a row when its turn comes.
+  /// How `where` is checked again when the turn of a row comes.
   public let recheck: Rechecking
-  /// What each chunk locks; nil on SQLite.
+  /// The locks that each chunk takes; nil on SQLite.
   public package(set) var locks: [String]?
-  /// The triggers that a chunk sets off; nil on SQLite, where a warning names them.
+  /// The triggers that a chunk fires; nil on SQLite, where a warning names them.
   public package(set) var triggers: [String]?
-  /// The foreign keys that are looked at; nil on SQLite.
+  /// The foreign keys that are checked; nil on SQLite.
   public package(set) var foreignKeys: [String]?
-  /// What would spare the server work; nil on SQLite.
+  /// Advice that would save the server work; nil on SQLite.
   public package(set) var advice: [String]?
-  /// What an operator should know before the run.
+  /// Facts that an operator should know before the run.
   public package(set) var warnings: [String]
-  /// An estimate of the run's time, from chunks that were tried and undone; nil without rows, if none could be tried on
-  /// PostgreSQL, and for a transform without a rate, whose program has not been timed.
+  /// The estimated time of the run, from chunks that were tried and rolled back.
+  ///
+  /// It is nil without rows, if no chunk could be tried on PostgreSQL, and for a transform without
+  /// a rate, whose program has not been timed.
   public package(set) var estimatedSeconds: Double?
-  /// How long the run takes at least, most likely.
+  /// The likely minimum time of the run.
   public package(set) var leastSeconds: Double?
-  /// How long it takes at most, most likely; nil also if a term of the condition was interrupted.
+  /// The likely maximum time of the run; also nil if checking a term was interrupted.
   public package(set) var mostSeconds: Double?
   /// The keys of the throttle that determine the time; nil if none does.
   public package(set) var pace: String?
-  /// How many of the first rows would be left alone; nil unless the job sets `unchanged`, and on PostgreSQL.
+  /// How many of the first rows would not be written; nil unless the job sets `unchanged`, and on
+  /// PostgreSQL.
   public package(set) var unchanged: Unchanged?
-  /// How many of the first rows were tried against the table's constraints; others may still fail;
-  /// nil if the action is not tried.
+  /// How many of the first rows were tried against the constraints of the table.
+  ///
+  /// Others may still fail. It is nil if the action was not tried.
   public package(set) var triedRows: Int?
-  /// How many texts of the first 10,000 rows are not UTF-8; nil for an update or a deletion, in which
-  /// no text is read, and on PostgreSQL, which has no such texts.
+  /// How many texts of the first 10,000 rows are not UTF-8.
+  ///
+  /// It is nil for an update or a deletion, which read no text, and on PostgreSQL, which has no
+  /// such texts.
   public package(set) var invalidTexts: Int?
-  /// The columns of the sample, in the order in which they are shown.
+  /// The columns of the sample, in display order.
   public let columns: [String]
   /// The first rows of the selection.
   public package(set) var sample: [Sample]
-  /// What `batch run` would do, in a word, as in ``NextStep/name``.
+  /// What `batch run` would do, in a word; see ``NextStep/name``.
   public package(set) var next = ""
-  /// The same in a clause, with the reason if the run would be refused.
+  /// What `batch run` would do, in a clause with the reason if the run would be refused.
   public package(set) var nextWords = ""
 
-  /// A report; what only one store has is added afterwards.
+  /// Values that only one kind of store has are added afterwards.
   package init(
     job: String,
     action: String,

@@ -6,16 +6,16 @@ package struct TimeEstimate {
   package var least: Double
   package var most: Double
 
-  /// How many chunks are tried.
+  /// The number of chunks to try.
   private static let triedChunks = 6
-  /// How many identifiers are tried at once.
+  /// The number of identifiers to try at once.
   package static let triedAtOnce = 1_000
-  /// How long others may wait for a chunk that is tried.
+  /// How long others may have to wait for a chunk that is tried.
   package static let longestTrial = Duration.milliseconds(200)
 
-  /// The positions of some chunks to try of a list; the first one warms up the others, if there are any.
+  /// The positions of chunks to try; the first one warms up the caches if there are others.
   package static func triedPositions(of count: Int, _ size: Int) -> [Range<Int>] {
-    // Chunks that overlap would find their pages in memory.
+    // Overlapping chunks would find their pages in memory.
     guard count >= size * triedChunks else { return [0..<min(size, count)] }
     return (0..<triedChunks).map { number in
       let start = (count - size) * number / (triedChunks - 1)
@@ -23,19 +23,18 @@ package struct TimeEstimate {
     }
   }
 
-  /// An estimate with its bounds.
   package init(seconds: Double, least: Double, most: Double) {
     (self.seconds, self.least, self.most) = (seconds, least, most)
   }
 
-  /// An estimate that may be wrong by a factor; others rather slow a run down.
+  /// An estimate that may be wrong by a factor; other activity is more likely to slow a run down.
   package init(_ seconds: Double, withinFactor factor: Double) {
     self.seconds = seconds
     least = seconds / factor
     most = seconds * factor * 1.3
   }
 
-  /// The same with more of everything, of which the time was measured.
+  /// Adds a measured time, which may turn out to be half or twice as long.
   package func adding(_ more: Double) -> TimeEstimate {
     var sum = self
     sum.seconds += more
@@ -44,7 +43,7 @@ package struct TimeEstimate {
     return sum
   }
 
-  /// Each time as it is under a throttle.
+  /// Applies the effect of a throttle to each time.
   fileprivate func mapped(_ change: (Double) -> Double) -> TimeEstimate {
     var result = self
     (result.seconds, result.least, result.most) = (change(seconds), change(least), change(most))
@@ -53,7 +52,7 @@ package struct TimeEstimate {
 }
 
 extension Job {
-  /// How long the run takes under the throttle, and which of its settings determine that.
+  /// The time of the run under the throttle, and the settings that determine it.
   package func paced(
     _ estimate: TimeEstimate?,
     matches: Int
@@ -80,7 +79,7 @@ extension Job {
     return time
   }
 
-  /// The size of the first chunk, and whether the next ones adapt to a target.
+  /// The size of the first chunk, and whether later sizes adapt to a target.
   package func chunkSizing(_ given: Int?) -> (size: Int, adapts: Bool) {
     let sizing = ChunkSizing(policy, ofSize: given, preparedWithin: action.handlerTimeLimit)
     return (sizing.size, given == nil && policy.chunk.target != nil)
@@ -88,7 +87,7 @@ extension Job {
 }
 
 extension PlanReport {
-  /// Notes how long the run takes, and what determines that.
+  /// Stores the estimated time of the run, and what determines it.
   package mutating func tell(_ time: (estimate: TimeEstimate?, pace: String?)) {
     (estimatedSeconds, pace) = (time.estimate?.seconds, time.pace)
     (leastSeconds, mostSeconds) = (time.estimate?.least, time.estimate?.most)

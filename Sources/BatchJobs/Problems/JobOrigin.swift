@@ -2,35 +2,33 @@ package import SystemPackage
 
 /// The file of a job, and the position of each of its values.
 package struct JobOrigin: Sendable {
-  /// The name in errors for a job without a file.
+  /// The name that errors use for a job without a file.
   package static let standardInput = "standard input"
 
   /// The file's name in errors.
   package let file: String
-  /// The file; nil for standard input.
+  /// Nil for standard input.
   package let path: FilePath?
   private let root: JSONValue
 
-  /// Keeps the document that a job was read from.
   package init(file: String?, root: JSONValue) {
     self.file = file ?? Self.standardInput
     path = file.map { FilePath($0) }
     self.root = root
   }
 
-  /// The place of a value, or of the nearest enclosing value that the file has.
+  /// The place of a value or, if the file omits it, of the nearest enclosing value.
   package func place(of path: JobPath) -> String {
     let text = path.description
     let place = "\(file):\(position(of: path))"
     return text.isEmpty ? place : "\(place): \(text)"
   }
 
-  /// The position of a value, or of the nearest enclosing value that the file has.
+  /// The position of a value or, if the file omits it, of the nearest enclosing value.
   package func position(of path: JobPath) -> SourcePosition {
     nearest(to: path).value.position
   }
 
-  /// Whether the file has this value.
   func has(_ path: JobPath) -> Bool { nearest(to: path).isWhole }
 
   private func nearest(to path: JobPath) -> (value: JSONValue, isWhole: Bool) {
@@ -44,7 +42,6 @@ package struct JobOrigin: Sendable {
 }
 
 extension JSONValue {
-  /// The member or item that a step leads to.
   fileprivate func part(_ step: JobPath.Step) -> JSONValue? {
     switch (step, content) {
     case (.key(let key), .object(let members)): members.first { $0.key == key }?.value

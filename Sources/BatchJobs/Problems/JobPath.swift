@@ -9,10 +9,10 @@ public struct JobPath: Hashable, Sendable, CustomStringConvertible {
     case index(Int)
   }
 
-  /// The steps from the whole job inwards.
+  /// The steps, from the whole job to the value.
   public let steps: [Step]
 
-  /// Makes a path from its steps; no steps lead to the whole job.
+  /// Makes a path from its steps; without any, it is the path of the whole job.
   public init(_ steps: [Step] = []) {
     self.steps = steps
   }
@@ -22,21 +22,21 @@ public struct JobPath: Hashable, Sendable, CustomStringConvertible {
     steps = keys.map { .key($0) }
   }
 
-  /// The path to the member of the value at this path.
+  /// Returns the path of a member of the value at this path.
   public func appending(_ key: String) -> JobPath { JobPath(steps + [.key(key)]) }
 
-  /// The path to the item of the array at this path.
+  /// Returns the path of an item of the array at this path.
   public func appending(_ index: Int) -> JobPath { JobPath(steps + [.index(index)]) }
 
-  /// The path to the enclosing value; nil for the whole job.
+  /// The path of the enclosing value; nil for the whole job.
   public var parent: JobPath? { steps.isEmpty ? nil : JobPath(Array(steps.dropLast())) }
 
-  /// The top-level key of the path; nil for the whole job.
+  /// The top-level key; nil for the whole job.
   var section: String? {
     if case .key(let key)? = steps.first { key } else { nil }
   }
 
-  /// Keys joined by dots; keys that are not plain words are in brackets and quotes.
+  /// The keys, joined by dots; keys that are not plain words are quoted in brackets.
   public var description: String {
     var text = ""
     for step in steps {
@@ -53,7 +53,6 @@ public struct JobPath: Hashable, Sendable, CustomStringConvertible {
 extension JobPath {
   /// The path `database.path`.
   public static let database = JobPath("database", "path")
-  /// An item of `database.extensions`, counted from 0.
   package static func databaseExtension(_ index: Int) -> JobPath {
     JobPath("database", "extensions").appending(index)
   }
@@ -77,23 +76,23 @@ extension JobPath {
   /// The path `checkpoint.path`.
   public static let checkpoint = JobPath("checkpoint", "path")
 
-  /// A column of `source.key`, counted from 0.
+  /// Returns the path of a column of `source.key`, counted from 0.
   public static func key(_ index: Int) -> JobPath { JobPath("source", "key").appending(index) }
 
-  /// A term of `source.orderBy`, counted from 0.
+  /// Returns the path of a term of `source.orderBy`, counted from 0.
   public static func orderBy(_ index: Int) -> JobPath {
     JobPath("source", "orderBy").appending(index)
   }
 
-  /// A column that `action.set` sets.
+  /// Returns the path of a column in `action.set`.
   public static func set(_ column: String) -> JobPath { JobPath("action", "set", column) }
 
-  /// A column of `action.columns`, counted from 0.
+  /// Returns the path of a column of `action.columns`, counted from 0.
   public static func columns(_ index: Int) -> JobPath {
     JobPath("action", "columns").appending(index)
   }
 
-  /// A column of `action.writes`, counted from 0.
+  /// Returns the path of a column of `action.writes`, counted from 0.
   public static func writes(_ index: Int) -> JobPath {
     JobPath("action", "writes").appending(index)
   }
@@ -103,12 +102,12 @@ extension JobPath {
   /// The path `action.command`.
   public static let command = JobPath("action", "command")
 
-  /// A declaration in `parameters`.
+  /// Returns the path of a declaration in `parameters`.
   public static func parameter(_ name: String) -> JobPath { JobPath("parameters", name) }
 }
 
 extension String {
-  /// Whether the text is a key that needs no quotes in a path.
+  /// Whether the key needs no quotes in a path.
   fileprivate var isPlainWord: Bool {
     !isEmpty
       && unicodeScalars.allSatisfy {

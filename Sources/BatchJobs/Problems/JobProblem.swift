@@ -1,10 +1,9 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// A problem of a job.
 package struct JobProblem: Sendable {
   package let path: JobPath
-  /// Its place; nil until it is known, and for a job created in code.
+  /// Nil until it is known, and for a job created in code.
   var position: SourcePosition?
   let message: String
   let remedy: String?
@@ -23,7 +22,7 @@ package struct JobProblem: Sendable {
 }
 
 extension JobProblem {
-  /// The problem, with its value's position in a file.
+  /// The problem with the position of its value in the file.
   package func located(in origin: JobOrigin) -> JobProblem {
     var problem = self
     problem.position = origin.position(of: path)
@@ -32,7 +31,7 @@ extension JobProblem {
 }
 
 extension BatchError {
-  /// One error for all problems, in the order of the file; nil if there are none.
+  /// Makes one error of all problems, in the order of the file; nil if there are none.
   package static func invalidJob(_ problems: [JobProblem], file: String?) -> BatchError? {
     let unknown = SourcePosition(line: 0, column: 0)
     let sorted = problems.enumerated().sorted { first, second in

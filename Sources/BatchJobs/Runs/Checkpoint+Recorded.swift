@@ -3,15 +3,16 @@ package import BatchRuns
 public import BatchIdentifiers
 
 extension Checkpoint {
-  /// The checkpoint of the last run of some work.
+  /// Opens the checkpoint of the last run of the work.
   package convenience init(of cause: some RunCause) throws(BatchError) {
     guard FileSystem.status(of: cause.checkpointPath) != nil else { throw .noCheckpoint(of: cause) }
     try self.init(reading: cause.checkpointPath)
     try refuseForeignOwner(of: cause.files)
   }
 
-  /// The readable checkpoints of a job's runs, each run once: the last one, those set aside, and
-  /// earlier ones.
+  /// The readable checkpoints of a job's runs: the last one, those set aside, and earlier ones.
+  ///
+  /// Each run is included only once.
   package static func recorded(
     of cause: some RunCause,
     _ entries: [RunHistory.Entry]
@@ -22,7 +23,7 @@ extension Checkpoint {
     }
     let others = filesSetAside(of: cause.checkpointPath) + entries.map(\.path)
     for path in others {
-      // Another user's file may claim anything.
+      // A file of another user may claim anything.
       guard let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.job == cause.name,
         cause.files.trusts(owner: checkpoint.owner),
         !checkpoints.contains(where: { $0.metadata.run == checkpoint.metadata.run })
@@ -32,8 +33,7 @@ extension Checkpoint {
     return checkpoints
   }
 
-  /// The checkpoint of one of a job's runs, by its UUID or the first characters of that; nil for
-  /// the last.
+  /// Opens the checkpoint of a run, given by its UUID or the beginning of it; nil for the last run.
   package static func ofRun(_ run: String?, of cause: some RunCause) throws(BatchError)
     -> Checkpoint
   {
@@ -49,10 +49,9 @@ extension Checkpoint {
 }
 
 extension BatchError {
-  /// Whether this says that a job has no run yet.
   package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }
 
-  /// The error for a job that never ran, or whose checkpoint is gone.
+  /// The error for a job that has never run, or whose checkpoint is missing.
   package static func noCheckpoint(of cause: some RunCause, remedy: String = "run it first")
     -> BatchError
   {
@@ -64,7 +63,7 @@ extension BatchError {
     )
   }
 
-  /// The error about the name of a run that no record has, or several have.
+  /// The error for the name of a run that no record has, or that several have.
   package static func unknownRun(_ name: String, count: Int, at place: String) -> BatchError {
     BatchError(
       .unknownRun,
@@ -76,7 +75,7 @@ extension BatchError {
     )
   }
 
-  /// The error about the identifier of work that no run on record has done.
+  /// The error for a run ID that no record has.
   package static func unknownRunID(_ id: String, at place: String) -> BatchError {
     BatchError(
       .unknownRun,
@@ -88,6 +87,6 @@ extension BatchError {
 }
 
 extension BatchError.Code {
-  /// No record matches a run, or several do.
+  /// No record matches the name of a run, or several do.
   public static let unknownRun = Self(rawValue: "unknownRun")
 }

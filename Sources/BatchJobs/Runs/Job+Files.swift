@@ -18,7 +18,7 @@ extension Job {
 }
 
 extension RunCause {
-  /// Refuses a checkpoint that the job file puts in a missing folder.
+  /// Refuses a checkpoint that the job file places in a missing folder.
   package func refuseMissingFolderOfCheckpoint() throws(BatchError) {
     guard origin != nil, keepsRecord else { return }
     try refuse(withoutFolder: checkpointPath, place(of: .checkpoint))
@@ -39,7 +39,7 @@ extension RunCause {
 }
 
 extension Job {
-  /// Like a new run, refuses an export whose file exists and was not written by the job's last run.
+  /// Refuses an export, like a new run, if its file exists and the job's last run did not write it.
   package func refuseOccupiedOutput() throws(BatchError) {
     guard case .export(let export) = action, !export.isInParts,
       let file = try? ExportFile.resolve(export.file)

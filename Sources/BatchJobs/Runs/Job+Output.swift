@@ -3,7 +3,7 @@ package import BatchRuns
 import SystemPackage
 
 extension Job.Export {
-  /// Notes the file that a run will write, and refuses it if that cannot be.
+  /// Records the file that a run will write; throws if it cannot be written.
   package func describe(
     in metadata: inout RunMetadata,
     after previous: Checkpoint?
@@ -17,7 +17,7 @@ extension Job.Export {
     try ExportFile.checkFolder(of: partial)
     metadata.output = file.string
     metadata.partialOutput = partial.string
-    // Only the job's own earlier output can have the name, or the job says to overwrite.
+    // Only the job's own earlier output can have the name, unless the job says to overwrite.
     metadata.replacesOwnOutput = FileSystem.status(of: file) != nil
   }
 }

@@ -1,16 +1,16 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// A parameter required to resume a run.
+/// A parameter that is required to resume a run.
 package struct ParameterArgument {
   let name: String
-  /// Its value in words; nil for a secret one.
+  /// Nil for a secret.
   let value: String?
 
-  /// The argument for `--param`; nil if the value is secret.
+  /// The argument of `--param`; nil for a secret.
   package var argument: String? { value.map { "\(name)=\($0)" } }
 
-  /// The same, quoted for a shell.
+  /// The argument, quoted for a shell.
   package var shown: String {
     guard let argument else { return "\(name)=…" }
     let isPlain = argument.utf8.allSatisfy { byte in
@@ -21,7 +21,7 @@ package struct ParameterArgument {
 }
 
 extension RunMetadata {
-  /// The parameters of a run that the job does not have by default.
+  /// The parameters of a run whose values are not the defaults of the job.
   package func parametersToGive(to work: some RunCause) -> [ParameterArgument] {
     let recorded = parameters ?? [:]
     return work.parameters.sorted { $0.key < $1.key }.compactMap { name, declaration in

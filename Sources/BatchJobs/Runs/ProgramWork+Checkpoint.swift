@@ -3,10 +3,10 @@ package import BatchIdentifiers
 package import SystemPackage
 
 extension ProgramWork {
-  /// The work whose run left a checkpoint: enough to inspect, control and undo the run, but not to execute it.
+  /// Restores work from the checkpoint of its run, enough to inspect, control and undo the run, but
+  /// not to execute it.
   ///
-  /// - Parameter path: The checkpoint.
-  /// - Throws: `BatchError` of code `damagedFile` if it is none, `invalidJob` for that of a job with a job file.
+  /// Throws if the file is not a checkpoint, or if it is that of a job with a job file.
   package init(ofRunAt path: FilePath) throws(BatchError) {
     let checkpoint = try Checkpoint(reading: path)
     let metadata = checkpoint.metadata
@@ -32,7 +32,7 @@ extension ProgramWork {
 }
 
 extension Checkpoint {
-  /// What its run does, if it has no job file.
+  /// The kind of work without a job file; nil for a job.
   fileprivate var kind: ProgramWork.Kind? {
     if metadata.undone != nil { return .undo }
     var work = ProgramWork(

@@ -3,10 +3,10 @@ import BatchRuns
 import SystemPackage
 
 extension Job.Report {
-  /// Distinguishes a report from another file, in either form.
+  /// Marks a file as a report, in either format.
   package static let mark = "batch-report"
 
-  /// Checks that a report can be written and would replace nothing but another report.
+  /// Checks that a report can be written, and would replace nothing but another report.
   package func check() throws(BatchError) {
     guard let status = FileSystem.status(of: path) else {
       let folder = path.removingLastComponent()
@@ -31,7 +31,7 @@ extension Job.Report {
     }
   }
 
-  /// The first bytes of a file; none if it cannot be read.
+  /// The first bytes of a file; empty if it cannot be read.
   private static func start(of path: FilePath) -> String {
     guard let file = try? FileDescriptor.openRegularFile(path, .readOnly) else { return "" }
     defer { try? file.close() }

@@ -1,7 +1,6 @@
 package import BatchRuns
 
 extension RunCause {
-  /// The files of its runs.
   package var files: RunFiles {
     RunFiles(ofJob: name, checkpoint: checkpointPath, store: database.path)
   }

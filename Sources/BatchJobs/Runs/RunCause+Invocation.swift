@@ -11,7 +11,7 @@ extension RunCause {
           return "\(start)(secret)"
         }
       }
-      // An undo has no parameters of its own: a given one may be a secret of the job's.
+      // An undo has no parameters of its own: one given may be a secret of the job.
       guard actionName == ProgramWork.Kind.undo.rawValue, let sign = argument.firstIndex(of: "="),
         argument.hasPrefix("--param=") || index > 0 && commandLine?[index - 1] == "--param"
       else { return argument }
@@ -27,7 +27,7 @@ extension RunCause {
 }
 
 extension ParameterValue {
-  /// The value as written on a command line; NULL for none.
+  /// The value as written on a command line; `NULL` if there is none.
   var words: String {
     switch self {
     case .null: "NULL"

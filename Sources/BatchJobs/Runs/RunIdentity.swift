@@ -1,19 +1,18 @@
 import BatchPlatform
 package import BatchRuns
 
-/// The identity of a run.
 package struct RunIdentity: Sendable {
-  /// Its UUID.
   package let run: String
-  /// When it first began, as an ISO 8601 timestamp in UTC.
+  /// In ISO 8601 and UTC.
   package let startedAt: String
-  /// The microseconds of that second.
+  /// The microseconds within that second.
   package let startedMicroseconds: Int
-  /// What it depends on of the schema, as it was recorded when it began; empty for a run that begins now, and for one that
-  /// rows of several entities may concern.
+  /// The parts of the schema that the run depends on, as recorded when it began.
+  ///
+  /// It is empty for a run that begins now, and for one that may concern rows of several entities.
   package let schema: [String]
 
-  /// A run that begins now.
+  /// Makes the identity of a run that begins now.
   package init() {
     run = UUID().uuidString
     let now = Date.now.timeIntervalSince1970
@@ -22,7 +21,7 @@ package struct RunIdentity: Sendable {
     schema = []
   }
 
-  /// A run that begins at a time of another clock.
+  /// Makes the identity of a run that begins at a time given by another clock.
   package init(startedAt: String) {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
@@ -30,13 +29,12 @@ package struct RunIdentity: Sendable {
     schema = []
   }
 
-  /// A time after its start, as an ISO 8601 timestamp in UTC.
+  /// A time after the start, in ISO 8601 and UTC.
   package func time(after duration: Duration) -> String? {
     let start = try? Date(startedAt, strategy: .iso8601)
     return start?.addingTimeInterval(duration / .seconds(1)).formatted(.iso8601)
   }
 
-  /// The run of a checkpoint.
   package init(_ metadata: RunMetadata) {
     run = metadata.run
     startedAt = metadata.startedAt

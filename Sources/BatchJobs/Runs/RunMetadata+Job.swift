@@ -3,13 +3,8 @@ package import BatchIdentifiers
 import SystemPackage
 
 extension Checkpoint {
-  /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
-  /// list of identifiers.
-  ///
-  /// - Parameters:
-  ///   - job: The job.
-  ///   - parameters: The values of its parameters; nil if they are not known.
-  /// - Throws: `BatchError` of code `otherRun`.
+  /// Refuses a job that differs from the run's, as far as this is known without the database and
+  /// the list of identifiers; `parameters` are nil if unknown.
   package func refuse(unless job: Job, _ parameters: ParameterValues?) throws(BatchError) {
     try metadata.refuse(unless: job, parameters, at: path.string)
   }
@@ -23,12 +18,12 @@ extension RunMetadata {
   /// What to do about a job that has changed since its run began.
   package static let remedy = "change it back to resume, or run with --fresh to set the run aside"
 
-  /// Refuses a job that differs from the run's, as far as can be known without a database or a lost
-  /// list of identifiers.
+  /// Refuses a job that differs from the run's, as far as this is known without the database and
+  /// the list of identifiers.
   ///
   /// - Parameters:
-  ///   - job: The job.
-  ///   - parameters: The values of its parameters; nil if they are not known.
+  ///   - job: The job as it is now.
+  ///   - parameters: The values of its parameters; nil if they are unknown.
   ///   - place: Where the run is recorded.
   /// - Throws: `BatchError` of code `otherRun`.
   package func refuse(
@@ -46,7 +41,7 @@ extension RunMetadata {
     )
   }
 
-  /// The same with a list of identifiers, whose content counts.
+  /// Also compares the content of a list of identifiers.
   package func refuse(
     unless job: Job,
     _ parameters: ParameterValues?,
@@ -76,11 +71,6 @@ extension RunMetadata {
   }
 
   /// Refuses work without a job file that differs from the run's.
-  ///
-  /// - Parameters:
-  ///   - work: The work.
-  ///   - place: Where the run is recorded.
-  /// - Throws: `BatchError` of code `otherRun`.
   package func refuse(unless work: ProgramWork, at place: String) throws(BatchError) {
     let differences = try differences(of: work, JobFingerprint(of: work), true, at: place)
     if !differences.isEmpty { throw hasChanged(differences, at: place) }

@@ -3,42 +3,41 @@ package import BatchRuns
 
 /// Options that may differ from one run of a job to the next.
 public struct RunOptions: Sendable {
-  /// Values for the job's parameters: `["rate": 1.1, "country": "CZ"]`.
+  /// The values of the job's parameters: `["rate": 1.1, "country": "CZ"]`.
   public var parameters: [String: ParameterValue] = [:]
-  /// The same as texts, each `name=value`, from a command line.
+  /// The values as texts `name=value` from a command line.
   package var parameterTexts: [String]?
-  /// The number of background contexts; overrides the job's.
+  /// The number of workers, each with its own background context; overrides the job's.
   public var workers: Int?
-  /// The number of identifiers in a chunk; overrides the job's.
+  /// The number of identifiers per chunk; overrides the job's.
   public var chunkSize: Int?
   /// Whether to set an unfinished checkpoint aside instead of resuming it.
   public var fresh = false
-  /// Whether to join an unfinished run only, and never begin one; on PostgreSQL.
+  /// Whether only to join an unfinished run and never begin one; on PostgreSQL.
   public var joinOnly = false
-  /// The identifier of the work, of up to 200 bytes; nil for none.
+  /// The ID of the work, of up to 200 bytes; nil for none.
   ///
-  /// The work of an identifier is done at most once, whoever repeats the call however late: once it is
-  /// done, the call only returns its run's summary again. The identifier is kept in the checkpoint and in
-  /// the store, so losing either does not repeat work.
+  /// Work with an ID is done at most once, no matter who repeats the call or how late: once the
+  /// work is done, a call only returns the summary of its run. The ID is kept in the checkpoint and
+  /// in the store, so losing one of them does not repeat the work.
   public var runID: String?
-  /// Programs to notify about a run by objects; a job has its own.
+  /// Programs to notify of a run by objects; a job has its own.
   public var hooks = Job.Hooks()
-  /// Where to report how a run by objects ended; a job has its own.
+  /// Where to report the end of a run by objects; a job has its own.
   public var report: Job.Report?
-  /// The command line that asks for the run, which its record keeps.
+  /// The command line that started the run, kept in its record.
   package var commandLine: [String]?
   /// How often to report progress.
   public var progressInterval = Duration.milliseconds(200)
 
-  /// The defaults.
+  /// Makes the default options.
   public init() {}
 }
 
 extension RunOptions {
-  /// What is asked for.
   package var request: RunRequest { RunRequest(runID: runID, fresh: fresh, joinOnly: joinOnly) }
 
-  /// The maximum bytes of an ID of work.
+  /// In bytes.
   private static let runIDLimit = 200
 
   /// Refuses values that no run can have.
@@ -59,7 +58,6 @@ extension RunOptions {
     }
   }
 
-  /// A run's values for a job's parameters.
   package func parameters(of job: Job, for run: RunIdentity) throws(BatchError) -> ParameterValues {
     if let parameterTexts {
       return try ParameterValues(

@@ -4,11 +4,11 @@ package import BatchIdentifiers
 public struct FailureCount: Sendable, Hashable, Encodable {
   /// The name of the error's code.
   public let code: String
-  /// What was wrong; with `…` for the values if they differ between identifiers.
+  /// The error message; `…` replaces values that differ between identifiers.
   public let message: String
   /// The number of identifiers.
   public let count: Int
-  /// The key of the first one.
+  /// The key of the first such identifier.
   public let firstKey: String
 
   /// The reasons, the most frequent first.
@@ -44,7 +44,7 @@ public struct FailureCount: Sendable, Hashable, Encodable {
 extension FailedIdentifier {
   /// The message with `…` for each value of the row, so that only the constraint or rule distinguishes messages.
   fileprivate var messageWithoutValues: String {
-    // SQLite names a constraint by its text or its columns, and no values.
+    // SQLite names a constraint by its text or its columns, without values.
     if message.contains(" constraint failed: ") { return message }
     var text = message
     for (start, end) in [(")=(", ")"), ("row contains (", ")"), (": \"", "\""), (": '", "'")] {
@@ -59,7 +59,7 @@ extension FailedIdentifier {
 }
 
 extension String {
-  /// The text with `…` for each number that is not a part of a name.
+  /// The text with `…` for each number that is not part of a name.
   fileprivate var withoutNumbers: String {
     var text = ""
     var isInName = false
