@@ -1,4 +1,5 @@
-// A service needs one import: the API of runs uses types of all these modules, including paths.
+// A service needs only one import: the API of runs uses types of all these modules, including
+// paths.
 @_exported public import BatchRuns
 @_exported public import BatchIdentifiers
 @_exported public import BatchJobs

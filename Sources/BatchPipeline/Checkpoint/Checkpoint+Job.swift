@@ -5,7 +5,6 @@ import BatchSQLite
 import SystemPackage
 
 extension Checkpoint {
-  /// The error if the store does not know the run.
   func missingLedger() -> BatchError {
     if progress.state.isFinished {
       return BatchError(
@@ -27,8 +26,8 @@ extension Checkpoint {
     )
   }
 
-  /// The outcome of each identifier: from the ledger in the store if there is one, or from the file
-  /// of a finished run, which has all outcomes.
+  /// The outcomes from the ledger in the store, or from the file of a finished run, which has all
+  /// of them.
   package func rowOutcomes(of cause: some RunCause) async throws(BatchError) -> RowOutcomes {
     guard metadata.ledger == .store, !progress.state.isFinished else { return try rowOutcomes() }
     let store = try await cause.storeToRead()
@@ -48,8 +47,8 @@ extension Checkpoint {
     return outcomes
   }
 
-  /// The done positions, from the ledger in the store if there is one, since the file may lag
-  /// behind it.
+  /// The done positions from the ledger in the store if there is one, since the file may lag
+  /// behind.
   package func doneRanges(of cause: some RunCause) async throws(BatchError) -> DoneRanges {
     guard metadata.ledger == .store else { return progress.done }
     do {

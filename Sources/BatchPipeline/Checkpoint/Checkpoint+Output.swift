@@ -5,7 +5,7 @@ import BatchSQLite
 import SystemPackage
 
 extension Checkpoint {
-  /// What is wrong with an export's unfinished output, if it differs from the checkpoint's.
+  /// Why an export's unfinished output differs from that in the checkpoint; nil if it does not.
   func lossOfOutput() -> String? {
     guard let count = progress.outputBytes, let path = metadata.output.map({ FilePath($0) }),
       let partial = metadata.partialOutput.map({ FilePath($0) })
@@ -18,9 +18,11 @@ extension Checkpoint {
     )
   }
 
-  /// Records that nothing of an export is done: its rows are read again, including failed ones.
+  /// Records that nothing of an export is done, so that all rows are read again, including failed
+  /// ones.
   func beginOutputAnew() throws(BatchError) {
-    // Failed ones first: if the process is killed in between, the next finds the output lost again.
+    // Failures are cleared first: if the process is killed in between, the next one finds the
+    // output lost again.
     try record([])
     var progress = progress
     progress.done = DoneRanges()

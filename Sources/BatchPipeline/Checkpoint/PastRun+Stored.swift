@@ -3,14 +3,14 @@ import BatchRuns
 import BatchSQLite
 
 extension PastRun {
-  /// The store's record of a run; nil if that is not finished or its work has no ID.
+  /// Returns nil if the run is not finished or its work has no ID.
   init?(_ stored: StoredRun) {
     guard stored.runID != nil, stored.state == .finished || stored.state == .acknowledged
     else { return nil }
     self.init(finished: stored)
   }
 
-  /// The store's record of a finished run, whose work may have no ID.
+  /// Makes an entry even if the work has no ID.
   init(finished stored: StoredRun) {
     self.init(
       id: stored.runID ?? "",

@@ -2,14 +2,14 @@ import BatchJobs
 import BatchPlatform
 import BatchSQLite
 
-/// The type of a column's property.
+/// The type of the property for a column.
 enum ColumnType: Equatable {
   case bool, int, double, string, data, uuid, decimal
   case dateTime, date, iso8601, unixSeconds, referenceSeconds
   /// An enumeration of these texts.
   case enumeration([String])
 
-  /// The type in Swift; nil for an enumeration, which has its own name.
+  /// Nil for an enumeration, which has its own name.
   var swift: String? {
     switch self {
     case .bool: "Bool"
@@ -36,12 +36,12 @@ enum ColumnType: Equatable {
     }
   }
 
-  /// Whether the type comes from Foundation.
+  /// Whether the type requires Foundation.
   var isOfFoundation: Bool {
     ["Data", "UUID", "Decimal", "Date"].contains(swift)
   }
 
-  /// Whether a stored value fits the type.
+  /// Whether a stored value can be read as this type.
   func fits(_ value: SQLValue) -> Bool {
     switch self {
     case .bool: value == .integer(0) || value == .integer(1)
@@ -69,14 +69,13 @@ enum ColumnType: Equatable {
 }
 
 extension ColumnType {
-  /// The type of a column, from its declaration, listed values and some rows' values, if any; nil
-  /// if none of them shows it.
+  /// Finds the type of a column; nil if neither the declaration nor the values show it.
   ///
   /// - Parameters:
   ///   - declared: The declared type, which may be empty.
   ///   - listed: The values that a CHECK constraint lists.
   ///   - isCoreData: Whether Core Data created the table.
-  ///   - sample: Stored values.
+  ///   - sample: Values of the column, if sampled.
   init?(declared: String, listed: [SQLValue]?, isCoreData: Bool, sample: [SQLValue]) {
     var types = Self.types(declared.uppercased(), isCoreData: isCoreData)
     if let listed, !listed.isEmpty {
@@ -87,12 +86,12 @@ extension ColumnType {
       }
     }
     let values = sample.filter { $0 != .null }
-    // A date and time may have the form of ISO 8601, in which it must also be written.
+    // A date and time may have the form of ISO 8601, and must then be written in that form too.
     if !values.isEmpty, let index = types.firstIndex(of: .iso8601) {
       types.insert(types.remove(at: index), at: 0)
     }
     let fitting = types.first { type in values.allSatisfy { type.fits($0) } }
-    // A value that fits no declared type gets the type of its stored form.
+    // If a value fits no declared type, the form in which it is stored determines the type.
     let stored: [ColumnType] = [.int, .double, .string, .data]
     guard let type = fitting ?? stored.first(where: { type in values.allSatisfy { type.fits($0) } })
     else { return nil }
@@ -100,7 +99,7 @@ extension ColumnType {
     self = type
   }
 
-  /// The possible types for a declared one, most likely first.
+  /// The possible types for a declared type, most likely first.
   private static func types(_ declared: String, isCoreData: Bool) -> [ColumnType] {
     func has(_ parts: String...) -> Bool { parts.contains { declared.contains($0) } }
     let name = declared.prefix { $0 != "(" }.filter { $0 != " " }

@@ -4,8 +4,8 @@ import BatchSQLite
 extension GeneratedClass {
   /// Adds the table's indexes to the mapping, or to the comments if a mapping cannot express them.
   ///
-  /// Uniqueness becomes a comment unless upserts are requested: SQLite refuses a row, whereas a
-  /// mapping overwrites the existing one.
+  /// Unless upserts are requested, uniqueness becomes a comment: SQLite refuses a second row, but a
+  /// mapping with uniqueness overwrites the first.
   mutating func addIndexes(upserts: Bool) {
     if upserts, let key = table.entity.key, key.origin == .primaryKey {
       add(".unique", over: key.columns)
@@ -23,7 +23,7 @@ extension GeneratedClass {
     }
   }
 
-  /// Adds an entry for some columns; false if one of them is not a settable property.
+  /// Adds an entry for some columns; returns false if one of them is not a settable property.
   @discardableResult
   private mutating func add(_ kind: String, over columns: [String]) -> Bool {
     let names = columns.compactMap { column in
@@ -50,7 +50,7 @@ extension GeneratedClass {
 }
 
 extension TableParts.Index {
-  /// Whether values are in the order of their columns, as in an index that a mapping declares.
+  /// Whether all columns are ascending with the default collation, as in indexes of a mapping.
   fileprivate var isInPlainOrder: Bool {
     !columns.contains(where: \.isDescending) && !(sql?.uppercased().contains("COLLATE") ?? false)
   }

@@ -1,23 +1,20 @@
 import BatchJobs
 import BatchSQLite
 
-/// A generated class: its properties and comments.
 struct GeneratedClass {
-  /// A property, and its entry in the mapping.
+  /// A property and its entry in the mapping.
   struct Property {
     let name: String
-    /// The column of the class's own table; nil if there is none.
+    /// The column in the table of the class; nil if there is none.
     var column: String?
-    /// The declared type: `String?`, `[Order]`.
+    /// The type as declared: `String?`, `[Order]`.
     let type: String
-    /// The parts of the mapping's entry, `.toOne` first.
+    /// The parts of the entry in the mapping; the first is the kind, such as `.toOne`.
     let entry: [String]
     let isReadOnly: Bool
-    /// The comment; nil for none.
     var comment: String?
   }
 
-  /// An enumeration in the class, with its cases and their raw values.
   struct Enumeration {
     let name: String
     let cases: [(name: String, value: String)]
@@ -27,11 +24,11 @@ struct GeneratedClass {
   let table: GeneratedTable
   var enumerations: [Enumeration] = []
   var properties: [Property] = []
-  /// Columns without a property, with the reasons.
+  /// The columns without a property, with reasons.
   var leftOut: [String] = []
-  /// The mapping's entries for uniqueness and indexes.
+  /// The entries for uniqueness and indexes in the mapping.
   var constraints: [[String]] = []
-  /// Properties of the table that the mapping does not express.
+  /// Facts about the table that the mapping does not express.
   var remarks: [String] = []
   var names = UniqueNames()
 
@@ -40,7 +37,7 @@ struct GeneratedClass {
     self.table = table
   }
 
-  /// Adds the property of a column that refers to nothing.
+  /// Adds the property of a column that is not a foreign key.
   mutating func add(_ attribute: Attribute, types: Set<String>) {
     guard let type = table.type(of: attribute) else {
       leftOut.append("\(attribute.column): no type is declared, and no value shows one")
@@ -100,7 +97,6 @@ struct GeneratedClass {
 
   // MARK: Text
 
-  /// The class in Swift.
   var text: String {
     var lines = ["/// A row of table `\(table.entity.table)`."]
     let notes = remarks + leftOut.map { "Left out: \($0)." }
@@ -125,7 +121,7 @@ struct GeneratedClass {
     } else {
       lines.append("    properties: [")
       for entry in entries { lines += Self.entry(entry) }
-      // If there is one, no comma separates it from another.
+      // A single entry is not followed by a comma.
       if entries.count == 1 { lines[lines.count - 1].removeLast() }
       lines.append("    ]")
     }
@@ -146,7 +142,7 @@ struct GeneratedClass {
     return (lines + ["}"]).joined(separator: "\n")
   }
 
-  /// An entry of the mapping, on one line if it fits.
+  /// Formats an entry of the mapping, on one line if it fits.
   private static func entry(_ parts: [String]) -> [String] {
     let line = "      \(parts[0])(\(parts.dropFirst().joined(separator: ", "))),"
     if line.count <= 100 { return [line] }
@@ -156,7 +152,6 @@ struct GeneratedClass {
     return ["      \(parts[0])("] + arguments + ["      ),"]
   }
 
-  /// A string literal.
   static func literal(_ text: String) -> String {
     var literal = "\""
     for scalar in text.unicodeScalars {
@@ -173,7 +168,7 @@ struct GeneratedClass {
     return literal + "\""
   }
 
-  /// Text for a comment, which a line break would end.
+  /// Makes text safe for a comment, which a line break would end.
   static func inOneLine(_ text: String) -> String {
     String(text.map { $0.isNewline ? " " : $0 })
   }

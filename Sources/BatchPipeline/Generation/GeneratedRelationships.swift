@@ -1,19 +1,15 @@
 import BatchJobs
 import BatchSQLite
 
-/// The classes of some tables with their relationships.
 struct GeneratedRelationships {
   private(set) var classes: [GeneratedClass] = []
-  /// Tables that join two others, with their keys.
+  /// Tables that only join two others, with their keys.
   private var joins: [(table: GeneratedTable, keys: [TableParts.ForeignKey])] = []
-  /// The index of a table's class.
+  /// The index of a class by its table.
   private var indexes: [String: Int] = [:]
 
-  /// Creates the classes of some tables.
-  ///
-  /// - Parameters:
-  ///   - tables: The tables.
-  ///   - upserts: Whether a new object with the unique values of a row becomes that row's object.
+  /// Makes the classes of the tables; `upserts` means that new objects replace rows with the same
+  /// unique values.
   init(_ tables: [GeneratedTable], upserts: Bool) {
     var names = UniqueNames()
     var entities: [GeneratedTable] = []
@@ -48,7 +44,7 @@ struct GeneratedRelationships {
     return key.targets.first.map { SQLName.equal($0, columns[0]) } ?? true
   }
 
-  /// A to-one relationship, with its names on both sides.
+  /// A to-one relationship, with the names of both sides.
   private struct Reference {
     let source: Int
     let target: Int
@@ -60,7 +56,7 @@ struct GeneratedRelationships {
 
   private var references: [Reference] = []
 
-  /// The foreign key that makes a column a relationship.
+  /// The foreign key that makes a column a relationship; nil for an attribute.
   private func relationship(
     _ column: String,
     of index: Int
@@ -72,8 +68,7 @@ struct GeneratedRelationships {
     return (key, target)
   }
 
-  /// Properties of columns: attributes first, so that their names take precedence over those of
-  /// relationships.
+  /// Adds attributes first, so that their names take precedence over those of relationships.
   private mutating func addColumns() {
     let types = Set(classes.map(\.name))
     for index in classes.indices {
@@ -126,7 +121,7 @@ struct GeneratedRelationships {
     )
   }
 
-  /// The inverses of to-one relationships, in the order of tables and columns.
+  /// Adds the inverses of to-one relationships, in the order of tables and columns.
   private mutating func addInverses() {
     for reference in references {
       let inverse = classes[reference.target].names.take(reference.inverse)
@@ -167,7 +162,7 @@ struct GeneratedRelationships {
     }
   }
 
-  /// The delete rule of the database for the referenced object; nil for `.nullify`.
+  /// The delete rule that matches the foreign key; nil for `.nullify`.
   private static func rule(of key: TableParts.ForeignKey, isOptional: Bool) -> String? {
     switch key.onDelete {
     case "CASCADE": ".cascade"
@@ -177,7 +172,7 @@ struct GeneratedRelationships {
     }
   }
 
-  /// Many-to-many relationships.
+  /// Adds many-to-many relationships.
   private mutating func addJoins() {
     for (table, keys) in joins {
       let sides = keys.compactMap { indexes[SQLName.folded($0.table)] }
@@ -217,7 +212,6 @@ struct GeneratedRelationships {
 }
 
 extension GeneratedClass {
-  /// Whether a property's type comes from Foundation.
   var usesFoundation: Bool {
     table.entity.attributes.contains { attribute in
       table.type(of: attribute)?.isOfFoundation ?? false

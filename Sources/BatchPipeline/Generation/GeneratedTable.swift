@@ -1,23 +1,22 @@
 import BatchJobs
 import BatchSQLite
 
-/// A table for which a class is generated.
 struct GeneratedTable {
   let entity: Entity
   let parts: TableParts
   /// The values that CHECK constraints list, by column.
   let lists: [String: [SQLValue]]
-  /// The values of some rows; none unless sampled.
+  /// Some rows; empty unless rows are sampled.
   let sample: [[SQLValue]]
 
-  /// Whether Core Data created it, with its own date form and names.
+  /// Whether Core Data created the table, with its own names and format of dates.
   var isCoreData: Bool {
     ["Z_PK", "Z_ENT", "Z_OPT"].allSatisfy { name in
       entity.attributes.contains { $0.column == name }
     }
   }
 
-  /// A name of the database without Core Data's prefix.
+  /// Removes Core Data's prefix from a name.
   func plain(_ name: String) -> String {
     guard isCoreData, name.hasPrefix("Z"), !name.hasPrefix("Z_"), name.count > 1 else {
       return name
@@ -25,7 +24,7 @@ struct GeneratedTable {
     return String(name.dropFirst())
   }
 
-  /// The type of a column; nil if unknown.
+  /// Nil if the type is unknown.
   func type(of attribute: Attribute) -> ColumnType? {
     let index = entity.attributes.firstIndex { $0.column == attribute.column } ?? 0
     return ColumnType(
@@ -45,7 +44,7 @@ struct GeneratedTable {
     entity.key?.columns.contains { SQLName.equal($0, column) } ?? false
   }
 
-  /// Whether no two rows have the same value in a column.
+  /// Whether a column has a different value in every row.
   func isUnique(_ column: String) -> Bool {
     let isKey = entity.key.map { $0.columns.count == 1 && self.isKey(column) } ?? false
     return isKey
@@ -55,7 +54,7 @@ struct GeneratedTable {
       }
   }
 
-  /// The single-column foreign keys, each column once.
+  /// The foreign keys with a single column, one per column.
   var foreignKeys: [TableParts.ForeignKey] {
     var columns: Set<String> = []
     return parts.foreignKeys.filter {

@@ -3,35 +3,37 @@ public import BatchIdentifiers
 public import BatchSQLite
 public import SystemPackage
 
-/// Classes for the tables of a database, in Swift.
+/// The Swift source of classes for the tables of a database.
 ///
-///     let source = try await ModelSource(of: Store(path: "shop.db", isReadOnly: true), named: "shop.db")
+///     let store = try await Store(path: "shop.db", isReadOnly: true)
+///     let source = try await ModelSource(of: store, named: "shop.db")
 ///     print(source.text)
 ///
-/// A class per table with a key: with a property per column, relationships from foreign keys and
-/// join tables, enumerations from `CHECK (… IN (…))`, and indexes. The same schema gives the same
-/// text.
+/// There is a class for each table with a key: with a property per column, relationships for
+/// foreign keys and join tables, enumerations for `CHECK (… IN (…))`, and indexes.
+///
+/// The same schema always produces the same text.
 public struct ModelSource: Sendable {
-  /// How many rows of a table are sampled for the types of its columns.
+  /// The number of rows per table that are sampled to find the types of columns.
   private static let sampleSize = 1_000
-  /// The beginning of the first line, which identifies an earlier output.
+  /// The beginning of the first line, which identifies a file as generated.
   static let firstWords = "// Classes for the tables of "
 
-  /// The source.
+  /// The Swift source.
   public let text: String
   /// The number of classes.
   public let classCount: Int
 
-  /// Writes classes for a store's tables.
+  /// Generates classes for the tables of a store.
   ///
   /// - Parameters:
-  ///   - store: The store.
+  ///   - store: The store with the tables.
   ///   - name: The name of the database in the text.
-  ///   - samplesRows: Whether types also come from the first rows, if nothing is declared or
-  ///     something else is stored.
-  ///   - upserts: Whether the mappings declare uniqueness, so that a new object with the unique
-  ///     values of a row becomes that row's object when saved, instead of being refused.
-  /// - Throws: `BatchError` with code `notADatabase` and other errors of reading.
+  ///   - samplesRows: Whether to read the first rows of each table, to find types that are not
+  ///     declared or that differ from the declared ones.
+  ///   - upserts: Whether the mappings declare uniqueness, so that saving a new object with the
+  ///     unique values of a row overwrites that row instead of being refused.
+  /// - Throws: `BatchError` with code `notADatabase`, and other errors of reading.
   public init(
     of store: Store,
     named name: String,
@@ -120,9 +122,9 @@ public struct ModelSource: Sendable {
 }
 
 extension ModelSource {
-  /// Writes the text to a file, replacing only an earlier output.
+  /// Writes the text to a file, which may replace only a generated file.
   ///
-  /// - Throws: `BatchError` with code `fileAccess` for any other existing file.
+  /// - Throws: `BatchError` with code `fileAccess` if any other file exists.
   public func write(to path: FilePath) throws(BatchError) {
     if let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) {
       defer { try? file.close() }

@@ -1,22 +1,22 @@
 import BatchJobs
 
-/// Swift names derived from a database's names.
+/// Swift names derived from names in a database.
 enum SwiftName {
-  /// A type for a table or a column: `OrderDetail` for `order details`.
+  /// Makes the name of a type: `OrderDetail` for `order details`.
   static func type(_ name: String) -> String {
     let joined = words(name).map(capitalized).joined()
     let valid = startingWithLetter(joined, or: "Unnamed")
     return reservedTypes.contains(valid) ? "\(valid)Model" : valid
   }
 
-  /// A type for a row of a table, whose name is assumed to be a plural.
+  /// Makes the type for a row of a table, whose name is assumed to be a plural.
   static func typeOfRow(_ table: String) -> String {
     var words = words(table)
     if let last = words.popLast() { words.append(Noun.singular(last)) }
     return type(words.joined(separator: " "))
   }
 
-  /// A property or a case, without the backticks that a keyword needs: `orderDetail`.
+  /// Makes the name of a property or case, without the backticks of a keyword: `orderDetail`.
   static func property(_ name: String) -> String {
     let words = words(name)
     let joined = (words.first ?? "") + words.dropFirst().map(capitalized).joined()
@@ -24,17 +24,17 @@ enum SwiftName {
     return reservedProperties.contains(valid) ? "\(valid)Value" : valid
   }
 
-  /// The plural of a type as a property: `orderDetails`.
+  /// Makes the name of a property for several objects of a type: `orderDetails`.
   static func properties(of type: String) -> String {
     var words = words(type)
     if let last = words.popLast() { words.append(Noun.plural(last)) }
     return property(words.joined(separator: " "))
   }
 
-  /// A property or a case as written in source.
+  /// Adds the backticks of a keyword.
   static func quoted(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
-  /// The name of a relationship from its column: `customer` from `customer_id`.
+  /// Makes the name of a relationship from that of its column: `customer` from `customer_id`.
   static func reference(_ column: String) -> String {
     let parts = words(column)
     guard parts.count > 1, let last = parts.last, ["id", "fk", "key", "uuid"].contains(last) else {
@@ -43,8 +43,9 @@ enum SwiftName {
     return property(parts.dropLast().joined(separator: " "))
   }
 
-  /// The words of a name, in lower case; a word ends at any character other than a letter or a
-  /// digit, and before a capital.
+  /// Splits a name into words in lower case.
+  ///
+  /// A word ends at any character other than a letter or a digit, and before a capital.
   static func words(_ name: String) -> [String] {
     var words: [String] = []
     var word = ""
@@ -80,7 +81,7 @@ enum SwiftName {
     return first.isLetter ? name : "_\(name)"
   }
 
-  /// Types that the sources use, or that readers take for Swift's.
+  /// Types that the generated source uses, or that readers would mistake for Swift's own.
   private static let reservedTypes: Set = [
     "Any", "Array", "Bool", "CaseIterable", "Character", "Codable", "Data", "Date", "Decimal",
     "Dictionary", "Double", "Error", "Float", "Int", "ManagedObject", "ModelMapping", "Never",
@@ -89,7 +90,7 @@ enum SwiftName {
     "Type", "URL", "UUID", "Void",
   ]
 
-  /// Names that objects have already, or that cannot be quoted everywhere.
+  /// Names that objects already have, or that cannot be quoted everywhere.
   private static let reservedProperties: Set = [
     "modelContext", "persistentModelID", "isFault", "isInserted", "isUpdated", "isDeleted",
     "hasChanges", "hashValue", "mapping", "changedValues", "committedValues", "self", "init",
@@ -108,9 +109,9 @@ enum SwiftName {
   ]
 }
 
-/// The singular and plural of English nouns, as far as table names need them.
+/// Singular and plural forms of English nouns, as far as table names need them.
 enum Noun {
-  /// The singular; a word that is not a plural is returned unchanged.
+  /// Returns a word that is not a plural unchanged.
   static func singular(_ word: String) -> String {
     if let known = irregular.first(where: { $0.plural == word }) { return known.singular }
     if unchanged.contains(word) || irregular.contains(where: { $0.singular == word }) {
@@ -124,7 +125,6 @@ enum Noun {
     return word.hasSuffix("s") && !stays && word.count > 2 ? String(word.dropLast()) : word
   }
 
-  /// The plural.
   static func plural(_ word: String) -> String {
     if let known = irregular.first(where: { $0.singular == word }) { return known.plural }
     if unchanged.contains(word) || singular(word) != word { return word }
@@ -152,13 +152,13 @@ enum Noun {
   ]
 }
 
-/// Names that are assigned once each.
+/// Assigns each name only once.
 struct UniqueNames {
   private var taken: Set<String>
 
   init(_ taken: Set<String> = []) { self.taken = taken }
 
-  /// The name, with the first number appended that makes it unique.
+  /// Returns the name, with a number appended if it is taken.
   mutating func take(_ name: String) -> String {
     var unique = name
     var number = 2

@@ -5,10 +5,10 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// The records of a job's runs in files and, if they write, in the ledger of its store.
+/// The records of a job's runs in files and, if they write, in the ledger of their store.
 struct FileRecords: RunRecords {
   let cause: any RunCause
-  /// What the next run does; nil if only its program knows.
+  /// Makes the work of the next run; nil if only its program can.
   private let work: @Sendable (BatchRun.Options, [String: TransformHandler]) -> (any RunWork)?
 
   init(of job: Job) {
@@ -43,7 +43,7 @@ struct FileRecords: RunRecords {
     summary.outcomes = done.outcomes
     summary.chunks = done.chunks
     if process != nil, !summary.state.isGoingOn, !summary.state.isFinished {
-      // It is running, and has not recorded that yet.
+      // The run is in progress, but has not recorded this yet.
       summary.state = .running
       summary.endedAt = nil
       summary.stopReason = nil
@@ -51,7 +51,7 @@ struct FileRecords: RunRecords {
       summary.waiting = nil
       summary.error = nil
     } else if process == nil, summary.state.isGoingOn {
-      // It was killed before it could record that.
+      // The process was killed before it could record an end.
       summary.state = .stopped
       summary.wasKilled = true
       summary.throttle = nil
@@ -60,7 +60,7 @@ struct FileRecords: RunRecords {
     } else if summary.state.isGoingOn,
       let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
     {
-      // Nothing is written while a run is held, nor in its first moments, but its times continue.
+      // Nothing is written during a hold or in the first moments of a run, but its times continue.
       let since = max(0, Date.now.timeIntervalSince1970 - recorded)
       summary.elapsedSeconds += since
       summary.processSeconds? += since
@@ -148,7 +148,7 @@ extension FileRecords {
       if options.hasNoParameters, let checkpoint = decision.continued {
         parameters = checkpoint.metadata.parametersToGive(to: cause)
         let texts = parameters.compactMap(\.argument)
-        // The value of a secret is unknown, so parameters are not compared then.
+        // The value of a secret is unknown, so parameters are not compared in that case.
         if texts.count == parameters.count { options.parameterTexts = texts }
       }
       let work = work(options, handlers)
@@ -183,7 +183,7 @@ extension FileFindings {
 }
 
 extension RunDecision<FileRun> {
-  /// The run to resume, or whose end to report; nil if there is none.
+  /// The run to resume or conclude; nil if there is none.
   fileprivate var continued: Checkpoint? {
     switch self {
     case .join(let run), .conclude(let run):
@@ -192,8 +192,9 @@ extension RunDecision<FileRun> {
     }
   }
 
-  /// Refuses what a run would refuse: work that differs from that of the run to resume, or does not
-  /// fit its database; as far as known without missing arguments.
+  /// Refuses work that a run would refuse, as far as this is known without missing arguments.
+  ///
+  /// Such work differs from that of the run to resume, or does not fit the database.
   fileprivate func refuse(
     unless work: (any RunWork)?,
     after previous: Checkpoint?
@@ -235,8 +236,8 @@ extension FileRecords {
     defer { withExtendedLifetime(lock) {} }
     var setAside: [Checkpoint] = []
     for file in Checkpoint.filesSetAside(of: path) {
-      // Any other file has its name by accident; another user's file could name any file as its
-      // output.
+      // Any other file has such a name by accident, and the file of another user could claim any
+      // file as its output.
       guard let checkpoint = try? Checkpoint(reading: file), checkpoint.metadata.job == cause.name,
         cause.files.trusts(owner: checkpoint.owner)
       else { continue }
@@ -294,7 +295,7 @@ extension FileRecords {
 }
 
 extension RunMetadata {
-  /// When the run first began, in seconds since 1970.
+  /// In seconds since 1970.
   fileprivate var startSeconds: Double? {
     guard let start = try? Date(startedAt, strategy: .iso8601) else { return nil }
     return start.timeIntervalSince1970 + Double(startedMicroseconds) / 1_000_000

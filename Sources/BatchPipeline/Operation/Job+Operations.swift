@@ -3,20 +3,21 @@ public import BatchJobs
 public import BatchRuns
 public import SystemPackage
 
-/// What can be done with a job besides running it; of runs, the ones on record.
+/// Operations on a job and its recorded runs, besides running it.
 extension Job {
-  /// Finds out what a run would do, on either store; writes nothing.
+  /// Finds out what a run would do, without writing anything.
   ///
   ///     let plan = try await job.plan()
   ///     print(plan.matches, plan.sql.apply, plan.warnings)
   ///
   /// - Parameters:
-  ///   - options: What may differ from one run to the next.
-  ///   - handlers: Handlers that the `handler` of a transform may name, none of which is called.
+  ///   - options: Options that may differ from one run to the next.
+  ///   - handlers: The handlers that a transform's `handler` may name; none of them is called.
   /// - Returns: The plan, which has the keys of `batch plan --json`.
-  /// - Throws: `BatchError` with the place in the job file if the job is not valid or does not fit its database.
-  /// - Complexity: One count of the matching rows, reads of up to 10,000 of them, and up to six chunks of 1,000 that are
-  ///   tried and rolled back.
+  /// - Throws: `BatchError` with the place in the job file if the job is not valid or does not fit
+  ///   its database.
+  /// - Complexity: Counts the matching rows once, reads up to 10,000 of them, and tries up to six
+  ///   chunks of 1,000, which are rolled back.
   public func plan(
     _ options: RunOptions = .init(),
     handlers: [String: TransformHandler] = [:]
@@ -28,14 +29,14 @@ extension Job {
     return report
   }
 
-  /// Decides what the next run would do; writes nothing.
+  /// Decides what the next run would do, without writing anything.
   ///
   /// - Parameters:
-  ///   - options: What may differ from one run to the next. If a parameter is missing, they are not compared
-  ///     with those of an unfinished run.
-  ///   - handlers: Handlers that the `handler` of a transform may name. Without the job's, whether the job fits
-  ///     its database is not checked.
-  /// - Returns: The step; a run that would be refused is a step, too.
+  ///   - options: Options that may differ from one run to the next. If a parameter is missing, the
+  ///     parameters are not compared with those of an unfinished run.
+  ///   - handlers: The handlers that a transform's `handler` may name. If the job's handler is
+  ///     missing, the job is not checked against its database.
+  /// - Returns: The next step, even if it is the refusal of the run.
   public func nextStep(
     _ options: RunOptions = .init(),
     handlers: [String: TransformHandler] = [:]
@@ -43,14 +44,15 @@ extension Job {
     await records.nextStep(options, handlers)
   }
 
-  /// Reads how the last run stands.
+  /// Reads the state of the last run.
   ///
   /// - Parameters:
   ///   - options: The options of the next run.
-  ///   - handlers: Handlers that the `handler` of a transform may name; see ``nextStep(_:handlers:)``.
+  ///   - handlers: The handlers that a transform's `handler` may name; see
+  ///     ``nextStep(_:handlers:)``.
   /// - Returns: The state of the last run, which has the keys of `batch status --json`.
-  /// - Throws: `BatchError` if the job has no run, or its record is damaged; of code `unknownRun` if the options have an
-  ///   identifier of other work.
+  /// - Throws: `BatchError` if the job has no run or its record is damaged; of code `unknownRun` if
+  ///   the options have the ID of other work.
   public func status(
     _ options: RunOptions = .init(),
     handlers: [String: TransformHandler] = [:]
@@ -58,27 +60,27 @@ extension Job {
     try await records.status(options, handlers)
   }
 
-  /// Reads the runs on record.
+  /// Reads the recorded runs.
   ///
   /// - Returns: The runs, newest first, with the keys of `batch history --json`.
-  /// - Throws: `BatchError` if the last one cannot be read; other unreadable ones are left out.
+  /// - Throws: `BatchError` if the last run cannot be read; other unreadable runs are omitted.
   public func history() async throws(BatchError) -> JobHistory { try await records.history() }
 
   /// Reads the record of one of the last runs.
   ///
-  /// - Parameter name: Its UUID, or the first characters of it.
-  /// - Returns: The run.
-  /// - Throws: `BatchError` of code `unknownRun` if no record matches, or several do.
+  /// - Parameter name: The UUID of the run, or the beginning of it.
+  /// - Returns: The recorded run.
+  /// - Throws: `BatchError` of code `unknownRun` if no record matches, or if several do.
   public func run(named name: String) async throws(BatchError) -> RecordedRun {
     try await records.run(named: name)
   }
 
-  /// Reads which identifiers a run has done, or has not.
+  /// Selects identifiers of a run by their outcome.
   ///
   /// - Parameters:
-  ///   - outcome: Which of them.
-  ///   - run: One of the last runs, by its UUID or the first characters of that; nil for the last.
-  /// - Returns: The selection, which reads the identifiers when they are asked for.
+  ///   - outcome: The outcome to select.
+  ///   - run: The UUID of one of the last runs, or the beginning of it; nil for the last run.
+  /// - Returns: The selection, which reads the identifiers on demand.
   /// - Throws: `BatchError` if there is no such run, or of code `outcomeNotRecorded` if the
   ///   outcomes were not recorded per row.
   public func identifiers(
@@ -88,31 +90,32 @@ extension Job {
     try await records.identifiers(outcome, ofRun: run)
   }
 
-  /// Rewrites a run's report from its record, replacing an earlier one.
+  /// Writes a run's report again from its record, replacing an earlier one.
   ///
   /// - Parameters:
-  ///   - run: Its UUID, or the first characters of it; nil for the last run.
-  ///   - path: The file, which ends in `.html` or `.json`.
-  /// - Throws: `BatchError` of code `unknownRun`, or if the file is no report or cannot be written.
+  ///   - run: The UUID of the run, or the beginning of it; nil for the last run.
+  ///   - path: The file, which must end in `.html` or `.json`.
+  /// - Throws: `BatchError` of code `unknownRun`, or if the file is not a report or cannot be
+  ///   written.
   public func writeReport(ofRun run: String? = nil, to path: FilePath) async throws(BatchError) {
     try await RecordedRun.report(run, ofWork: self, to: path)
   }
 
-  /// Removes what past runs left behind and nobody needs any more.
+  /// Removes the remains of past runs that are no longer needed.
   ///
-  /// - Parameter removesHistory: Whether to remove all records of earlier runs, rather than only those
-  ///   beyond the job's limit.
-  /// - Returns: What was removed.
-  /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or the database's errors.
+  /// - Parameter removesHistory: Whether to remove all records of earlier runs, rather than only
+  ///   those beyond the job's limit.
+  /// - Returns: The removed and the remaining items.
+  /// - Throws: `BatchError` of code `alreadyRunning` if a run is alive, or an error of the
+  ///   database.
   public func cleanUp(
     removingHistory removesHistory: Bool = false
   ) async throws(BatchError) -> JobCleanup {
     try await records.cleanUp(removingHistory: removesHistory)
   }
 
-  /// Checks the job against its database, as `batch validate` does.
-  ///
-  /// - Returns: The entity that it concerns, and what whoever runs it should know.
+  /// Checks the job against its database, as `batch validate` does; returns its entity, and notes
+  /// for the user.
   package func check(
     _ options: RunOptions,
     handlers: [String: TransformHandler]
@@ -122,10 +125,11 @@ extension Job {
 }
 
 extension RunStatus {
-  /// Reads how a run stands that a program has begun without a job file: by objects, or as an undo.
+  /// Reads the state of a run without a job file: a run by objects, or an undo.
   ///
   /// - Parameter checkpoint: The checkpoint of the run.
-  /// - Throws: `BatchError` of code `damagedFile` if the file is none, `invalidJob` for that of a job with a job file.
+  /// - Throws: `BatchError` of code `damagedFile` if the file is not a checkpoint, of code
+  ///   `invalidJob` if it is that of a job with a job file.
   public init(ofRunAt checkpoint: FilePath) async throws(BatchError) {
     self = try await ProgramWork(ofRunAt: checkpoint).records.status(.init(), [:])
   }

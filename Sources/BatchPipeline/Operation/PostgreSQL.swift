@@ -10,15 +10,13 @@ import SystemPackage
 import BatchPostgres
 
 extension Job {
-  /// The kind of store that has the job's rows.
   var store: any JobStore { database.server == nil ? SQLiteJob(self) : PostgresJob(self) }
 
-  /// The records of its runs.
   package var records: any RunRecords {
     sharedServer == nil ? FileRecords(of: self) : TableRecords(of: self)
   }
 
-  /// An export from a server to one file, resolved against it; nil for a job on a file.
+  /// The plan of an export from a server to one file; nil for a job on a file.
   func serverPlan(
     _ parameters: ParameterValues,
     of run: RunIdentity,
@@ -55,10 +53,11 @@ extension JobWork {
   }
 }
 
-/// An export from PostgreSQL to one file, which is a run of one host: its record is a checkpoint beside the file, and nothing
-/// is written to the database.
+/// An export from PostgreSQL to one file, which is a run of a single host.
+///
+/// Its record is a checkpoint beside the file, and nothing is written to the database.
 struct PostgresExportPlan: RunPlan {
-  /// How long a statement of a chunk may take; then it is done in halves.
+  /// The time limit of a chunk's statement; after that, the chunk is processed in halves.
   private static let statementLimit = Duration.seconds(120)
 
   let plan: PostgresPlan
@@ -71,7 +70,7 @@ struct PostgresExportPlan: RunPlan {
   var identity: StoreIdentity { StoreIdentity(ofServer: plan.database.derivedIdentity) }
   var spareWorkers: Int { 0 }
 
-  /// Resolves a job against its server, for a run if that is to begin or go on.
+  /// Resolves a job against its server; `schema` is what a resumed run has recorded.
   init(
     _ job: Job,
     parameters: ParameterValues,
@@ -166,7 +165,8 @@ struct PostgresExportPlan: RunPlan {
       [onEvent = part.onEvent] words in onEvent(.message(words))
     }
     let group = PostgresInterrupter(telling: waits)
-    // Unlike a shared run, it is not watched: it starts with what is left.
+    // Unlike a shared run, the server is not monitored: the run starts with the connections that
+    // are left.
     let room = try? await job.inSession(stoppedBy: part.stop) { session throws(BatchError) in
       try ServerHealth(of: table.oid, in: session).room()
     }
@@ -186,7 +186,7 @@ struct PostgresExportPlan: RunPlan {
 }
 
 extension Job {
-  /// Runs `body` with a session of the job's server before the chunks of a run, which a request to stop interrupts.
+  /// Runs `body` with a session of the job's server before the chunks; a stop interrupts it.
   fileprivate func inSession<Result: Sendable>(
     stoppedBy stop: StopSwitch?,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
@@ -201,11 +201,10 @@ extension Job {
 }
 
 extension DatabaseSchema {
-  /// Reads the catalog of a PostgreSQL database, in one snapshot; reads no rows.
+  /// Reads the catalog of a PostgreSQL database in one snapshot, but no rows.
   ///
-  /// - Parameter url: The URL of the database, without a password.
-  /// - Throws: `BatchError` of code `invalidJob` for a password, `postgreSQLMissing` from a program built without
-  ///   PostgreSQL; the server's error.
+  /// `url` must not contain a password. A program built without PostgreSQL throws
+  /// `postgreSQLMissing`.
   package init(ofServerAt url: String) async throws(BatchError) {
     let server = Job.DatabaseOptions.Server.url(url)
     try server.refusePassword()

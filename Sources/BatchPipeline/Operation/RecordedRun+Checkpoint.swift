@@ -4,7 +4,7 @@ import BatchRuns
 import SystemPackage
 
 extension RecordedRun {
-  /// Rewrites a run's report from its record, replacing an earlier one.
+  /// Writes a run's report again from its record, replacing an earlier one.
   package static func report(
     _ run: String?,
     ofWork cause: some RunCause,
@@ -17,7 +17,7 @@ extension RecordedRun {
     )
   }
 
-  /// A run from its checkpoint, and the ledger in its store.
+  /// Reads a run from its checkpoint, and from the ledger in its store.
   init(_ checkpoint: Checkpoint, of cause: some RunCause) async throws(BatchError) {
     let (metadata, progress) = (checkpoint.metadata, checkpoint.progress)
     var summary = RunSummary(metadata, progress, checkpoint: checkpoint)
@@ -45,7 +45,7 @@ extension RecordedRun {
 }
 
 extension RunReport {
-  /// Reports a run from its record alone, since the job may have changed.
+  /// Uses only the record, since the job may have changed.
   init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
     summary = run.summary
     description = nil

@@ -4,16 +4,14 @@ import BatchRuns
 import SystemPackage
 
 extension ProgramWork {
-  /// The records of its runs.
   package var records: any RunRecords { FileRecords(of: self) }
 }
 
 extension FilePath {
-  /// The records of the runs of a job file, or of the checkpoint that a program's own run left.
+  /// The records of the runs of a job file, or of the checkpoint of a program's own run.
   ///
-  /// - Returns: The records.
-  /// - Throws: `BatchError` of a job file that is not valid; `damagedFile` for a file that is neither, `invalidJob` for the
-  ///   checkpoint of a job with a job file.
+  /// - Throws: `BatchError` if the job file is not valid; of code `damagedFile` if the file is
+  ///   neither, of code `invalidJob` if it is the checkpoint of a job with a job file.
   package func records() throws(BatchError) -> any RunRecords {
     guard !Job.isJobFile(self), FileSystem.status(of: self)?.type == .regular else {
       return try Job(contentsOf: self).records

@@ -2,9 +2,9 @@ import BatchJobs
 import BatchRuns
 
 extension Job {
-  /// The job on a clone of its database: the same work, without effects outside the folder.
+  /// The job for a clone of its database, without effects outside the folder.
   ///
-  /// Settings that hold a run back or end it early are left out, except for the limit of the
+  /// Settings that hold a run back or end it early are omitted, except for the limit of the
   /// write-ahead log: a rehearsal shows what a run does, not how it waits.
   func rehearsed(in folder: RehearsalFolder) -> Job {
     var job = self

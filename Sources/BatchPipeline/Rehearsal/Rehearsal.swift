@@ -4,97 +4,99 @@ public import BatchIdentifiers
 public import BatchSQLite
 public import SystemPackage
 
-/// A run of a job on a clone of its database, and what it changed there.
+/// A run of a job on a clone of its database, and the changes that it made there.
 ///
 ///     let rehearsal = try await job.rehearse()
 ///     for table in rehearsal.tables { print(table.table, table.changed) }
 ///
-/// The database is only read, and the job's checkpoint is left alone. The run is always a new one, and only the
-/// length of its write-ahead log can hold it. An export's file goes into the rehearsal's folder; hooks do not run,
-/// and no report is written. The handler or command of a transform is called: it can check
+/// The database is only read, and the job's checkpoint is unaffected.
+///
+/// The run is always a new one, and can be held only by the length of its write-ahead log. An
+/// export's file is written to the folder of the rehearsal, hooks do not run, and no report is
+/// written. The handler or command of a transform is called; it can check
 /// `TransformColumns.isRehearsal` or the variable `BATCH_REHEARSAL`.
 public struct Rehearsal: Sendable {
   /// The settings of a rehearsal.
   public struct Settings: Sendable {
-    /// Where to make the rehearsal's folder; nil for beside the database.
+    /// Where to create the folder of the rehearsal; nil for beside the database.
     public var folder: FilePath?
     /// Whether to keep the folder with the clone.
     public var keepsFolder = false
-    /// How many rows to report per column, and how many new and removed ones per table.
+    /// The number of rows to report per column, and of new and of removed rows per table.
     public var samples = 3
 
-    /// The defaults.
+    /// Makes the default settings.
     public init() {}
   }
 
-  /// What happens in a rehearsal.
+  /// An event of a rehearsal.
   public enum Event: Sendable {
-    /// Cloning starts in a folder; the database has this many bytes.
+    /// Cloning into a folder begins; the database has this many bytes.
     case began(folder: FilePath, bytes: Int64)
-    /// The number of bytes copied so far.
+    /// This many bytes have been copied so far.
     case copied(Int64)
-    /// An event of the run.
+    /// The run has reported an event.
     case run(RunEvent)
-    /// The number of rows compared so far.
+    /// This many rows have been compared so far.
     case compared(Int)
   }
 
-  /// How long it took, in seconds.
+  /// The durations of the steps, in seconds.
   public struct Times: Sendable, Encodable {
-    /// To clone the database.
+    /// The time to clone the database.
     public var clone = 0.0
-    /// To run, the selection included.
+    /// The time of the run, including the selection.
     public var run = 0.0
-    /// To compare the clone with the database.
+    /// The time to compare the clone with the database.
     public var comparison = 0.0
   }
 
-  /// How the run ended.
+  /// The summary of the run.
   public let summary: RunSummary
-  /// The database.
+  /// The path of the database.
   public let database: String
-  /// The folder of the rehearsal.
+  /// The path of the rehearsal's folder.
   public let folder: String
-  /// Whether it still exists.
+  /// Whether the folder still exists.
   public internal(set) var isKept: Bool
   /// Whether the clone shares the database's blocks instead of copying them.
   public let sharesBlocks: Bool
-  /// How long the clone was before the run, in bytes.
+  /// The size of the clone before the run, in bytes.
   public let bytesBefore: Int64
-  /// How long it was after the run.
+  /// The size of the clone after the run, in bytes.
   public let bytesAfter: Int64
-  /// How long it took.
+  /// The durations of the steps.
   public let seconds: Times
-  /// How many tables were compared.
+  /// The number of tables compared.
   public let comparedTables: Int
-  /// How many rows were compared.
+  /// The number of rows compared.
   public let comparedRows: Int
-  /// The tables that the run, triggers or foreign keys changed.
+  /// The tables that were changed by the run, triggers or foreign keys.
   public let tables: [TableChanges]
-  /// Why identifiers failed, most frequent reason first, at most 100.
+  /// Why identifiers failed, most frequent reason first; at most 100 reasons.
   public let failures: [FailureCount]
   /// Possible causes, in words.
   public internal(set) var notes: [String]
 
-  /// The maximum number of rows to report for a column or table.
+  /// The maximum number of rows to report per column or table.
   public static let maximumSamples = 100
 }
 
 extension Job {
-  /// Runs the job on a clone of its database, and reports what it did.
+  /// Runs the job on a clone of its database, and reports its effect.
   ///
-  /// Cancelling the task ends it.
+  /// Cancelling the task ends the rehearsal.
   ///
   /// - Parameters:
-  ///   - options: Parameters, workers and chunk size; an ID of the work is ignored.
-  ///   - handlers: Handlers that the `handler` of a transform may name.
-  ///   - settings: The settings of a rehearsal.
+  ///   - options: Parameters, workers and chunk size; the ID of the work is ignored.
+  ///   - handlers: The handlers that a transform's `handler` may name.
+  ///   - settings: The settings of the rehearsal.
   ///   - onEvent: Called with each event, on any thread.
-  /// - Returns: What the run did to the clone.
+  /// - Returns: The effect of the run on the clone.
   /// - Throws: `BatchError` if nothing was run: of code `diskFull` if there is no room for a clone,
-  ///   `alreadyRunning` if the job is running, or a run's errors; `interrupted` if it was
-  ///   cancelled. Then the folder is removed unless it is to be kept.
-  /// - Complexity: The run, and O(*n*) in the bytes and in the rows of the database.
+  ///   `alreadyRunning` if the job is running, `interrupted` if the task was cancelled, or an error
+  ///   of a run. The folder is then removed unless it is to be kept.
+  /// - Complexity: That of the run, and O(*n*) in the bytes and the rows of the database.
   public func rehearse(
     _ options: RunOptions = .init(),
     handlers: [String: TransformHandler] = [:],
@@ -157,7 +159,7 @@ extension Rehearsal: Encodable {
     case comparedTables, comparedRows, tables, failures, notes
   }
 
-  /// Encodes the results; the summary of the run is the field `run`.
+  /// Encodes the results; the field `run` is the summary of the run.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(summary.job, forKey: .job)

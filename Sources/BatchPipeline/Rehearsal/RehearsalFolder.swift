@@ -5,21 +5,14 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// The private folder of a rehearsal: the clone, the checkpoint, an export.
+/// The private folder of a rehearsal, for the clone, the checkpoint, and an export.
 struct RehearsalFolder: Sendable {
   let path: FilePath
-  /// The clone.
   let database: FilePath
-  /// The job's exported file: no other file here has its name.
+  /// The exported file; its name differs from those of all other files here.
   let output: FilePath
 
-  /// Creates a folder with a new name.
-  ///
-  /// - Parameters:
-  ///   - job: The job that is rehearsed.
-  ///   - store: Its database.
-  ///   - folder: Where to create the new folder.
-  /// - Throws: `BatchError` of code `fileAccess` or `diskFull` if none can be created there.
+  /// Creates a folder with a new name in `folder`.
   init(of job: Job, _ store: Store, in folder: FilePath) throws(BatchError) {
     let template = FileSystem.absolute(folder).appending("\(job.name).rehearsal.XXXXXX")
     var name = Array(template.string.utf8CString)
@@ -36,7 +29,6 @@ struct RehearsalFolder: Sendable {
     output = path.appending("output")
   }
 
-  /// Creates the files for the clone and an export.
   func prepare(for job: Job) throws(BatchError) {
     do {
       let file = try FileDescriptor.open(
@@ -55,7 +47,6 @@ struct RehearsalFolder: Sendable {
     }
   }
 
-  /// Removes the folder with its contents.
   func remove() throws(BatchError) {
     do {
       try FileManager.default.removeItem(atPath: path.string)
@@ -64,13 +55,8 @@ struct RehearsalFolder: Sendable {
     }
   }
 
-  /// Refuses a folder without enough free space.
-  ///
-  /// - Parameters:
-  ///   - bytes: The size of the database.
-  ///   - reserved: The free space that the job requires in any case.
-  ///   - folder: The folder.
-  /// - Throws: `BatchError` of code `diskFull`.
+  /// Refuses a folder with too little free space; `reserved` is the space that the job requires in
+  /// any case.
   static func requireRoom(
     for bytes: Int64,
     reserving reserved: Int64,
@@ -90,10 +76,10 @@ struct RehearsalFolder: Sendable {
     )
   }
 
-  /// Makes a file share the blocks of another one; false if the file system does not support that.
+  /// Makes a file share the blocks of another one; false if the file system does not support this.
   ///
-  /// In a separate process: opening and closing a database's file here would release all locks that
-  /// SQLite has on it in this process (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
+  /// This uses a separate process: opening and closing the file of a database here would release
+  /// all of SQLite's locks on it in this process (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
   @Sendable static func shareBlocks(of path: FilePath, with copy: FilePath) -> Bool {
     #if canImport(Darwin)
     let option = "-c"

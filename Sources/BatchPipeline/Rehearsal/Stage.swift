@@ -4,7 +4,7 @@ import BatchIdentifiers
 import BatchSQLite
 import SystemPackage
 
-/// The setting of a rehearsal: the job's database, open for reading, and the caller's choices.
+/// The stage of a rehearsal: the database, open for reading, and the caller's options.
 struct Stage {
   let job: Job
   let options: BatchRun.Options
@@ -13,10 +13,9 @@ struct Stage {
   let store: Store
   let onEvent: @Sendable (Rehearsal.Event) -> Void
 
-  /// Clones the database, runs the job on the clone, and compares the two.
   func rehearse() async throws(BatchError) -> Rehearsal {
     try await refuseIfRunning()
-    // Problems of the job show before a large file is copied.
+    // Problems of the job are reported before a large file is copied.
     var checked = job
     checked.isRehearsal = true
     let plan = try await JobWork(job: checked, options: options, handlers: handlers)
@@ -126,8 +125,8 @@ struct Stage {
     return try answer.get()
   }
 
-  /// Makes a file of identifiers also valid for the clone, which has another path than a database
-  /// without an identity.
+  /// Makes identifier files also valid for the clone: without an identity, a database is identified
+  /// by its path.
   private func adoptIdentity(in folder: RehearsalFolder) async throws(BatchError) {
     let identity = store.identity
     guard identity.isDerived else { return }
@@ -144,7 +143,7 @@ struct Stage {
     await clone.close()
   }
 
-  /// Why a run may turn out differently.
+  /// Why a run may have a different result.
   private func notes(since clone: StoreClone) async throws(BatchError) -> [String] {
     var notes: [String] = []
     if try await store.version() != clone.version {
@@ -153,7 +152,8 @@ struct Stage {
           + " changes, the other way round; rehearse while nobody writes, or on a backup"
       )
     }
-    // This does not check what batch run would do with these: that opens the database for writing.
+    // This does not check what batch run would do with it, which requires opening the database for
+    // writing.
     let checkpoint = try? Checkpoint(of: job)
     if let checkpoint, !checkpoint.progress.state.isFinished {
       notes.append(

@@ -7,16 +7,15 @@ import SystemPackage
 
 /// The state of a database file, as `batch doctor` shows it.
 ///
-/// Nothing is written, not even the index of the log.
+/// The examination writes nothing, not even the index of the log.
 package struct DatabaseExamination: Sendable, Encodable {
-  /// The library that this program uses.
   package struct Library: Sendable, Encodable {
     package let version: String
     /// Whether its checkpoints can lose commits.
     package let hasResetFault: Bool
   }
 
-  /// A run that is not over, or whose end nobody has seen.
+  /// A run that is not over, or whose end was not reported.
   package struct Run: Sendable, Encodable {
     package let job: String
     package let run: String
@@ -24,10 +23,10 @@ package struct DatabaseExamination: Sendable, Encodable {
     package let standing: String
     package let done: Int
     package let total: Int
-    /// The process that works on it.
+    /// The process that works on the run.
     package let process: Int32?
     package let checkpoint: String?
-    /// An export's file that is not finished.
+    /// The incomplete file of an export.
     package let partialOutput: String?
   }
 
@@ -36,22 +35,17 @@ package struct DatabaseExamination: Sendable, Encodable {
   package let sqlite: Library
   package let journalMode: String
   package let logBytes: Int
-  /// The other processes that have it open.
+  /// The other processes that have the database open.
   package let processes: [DatabaseUser]
   package let runs: [Run]
   /// The check that was made: `quick` or `full`.
   package let check: String
-  /// What SQLite finds wrong with the file, at most 100 things; empty if nothing.
+  /// The problems that SQLite finds in the file, at most 100.
   package let damage: [String]
-  /// What to know, and what to do.
+  /// Facts and advice for the operator.
   package let advice: [String]
 
-  /// Examines a file.
-  ///
-  /// - Parameters:
-  ///   - path: The file.
-  ///   - isFull: Whether indexes are compared with their tables too, which takes longer.
-  /// - Throws: `BatchError` if it is no database, or cannot be read now.
+  /// Examines a file; a full check also compares indexes with their tables, which takes longer.
   package init(ofFileAt path: String, fully isFull: Bool = false) throws(BatchError) {
     let path = try resolvedPath(path)
     func size(_ suffix: String) -> Int {
@@ -97,18 +91,18 @@ package struct DatabaseExamination: Sendable, Encodable {
 }
 
 extension Connection {
-  /// What a check of the file finds.
+  /// The problems that a check of the file finds.
   ///
-  /// SQLite before 3.42 says "NULL value in t.c" of sound rows in a table WITHOUT ROWID that has columns before its key,
-  /// so the rows are asked.
+  /// SQLite before 3.42 reports "NULL value in t.c" for intact rows of a table WITHOUT ROWID that
+  /// has columns before its key, so such rows are read to confirm it.
   fileprivate func damage(by pragma: String) throws(BatchError) -> [String] {
-    // The false ones must not keep others from the list.
+    // The limit is high, so that false problems do not displace others.
     let check = try prepare("PRAGMA \(pragma)(100000)")
     var found: [String] = []
     do throws(BatchError) {
       while try check.step() { found.append(check.text(at: 0)) }
     } catch {
-      // It ends where it cannot read on.
+      // The check ends where the file cannot be read any further.
       if found.isEmpty { throw error }
     }
     found.removeAll { $0 == "ok" }
@@ -123,7 +117,7 @@ extension Connection {
       try column.bind(.text(text), at: 1)
       guard try column.step() else { continue }
       let (table, name) = (SQLName.quoted(column.text(at: 0)), SQLName.quoted(column.text(at: 1)))
-      // SQLite takes IS NULL for false of a column that is NOT NULL.
+      // SQLite assumes that IS NULL is false for a column that is NOT NULL.
       let null = "SELECT 1 FROM \(table) WHERE typeof(\(name)) = 'null' LIMIT 1"
       if try value(null) == nil { refuted.insert(text) }
     }
@@ -132,7 +126,7 @@ extension Connection {
 }
 
 extension DatabaseExamination.Run {
-  /// A run of the store; nil if there is nothing to say of it.
+  /// Returns nil if there is nothing to report about the run.
   fileprivate init?(_ run: StoredRun, ofJob job: String) {
     switch run.state {
     case .unfinished: standing = "unfinished"
@@ -149,7 +143,7 @@ extension DatabaseExamination.Run {
     partialOutput = nil
   }
 
-  /// The unfinished exports of a database whose checkpoints are beside it; the database knows of none.
+  /// The unfinished exports whose checkpoints are beside the database, which has no record of them.
   fileprivate static func exports(of database: String) -> [Self] {
     let folder = FilePath(database).removingLastComponent()
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
@@ -171,7 +165,6 @@ extension DatabaseExamination.Run {
     }
   }
 
-  /// What to do about it.
   fileprivate var advice: String? {
     guard process == nil else { return nil }
     let counts = "\(done.grouped) of \(total.grouped) done"

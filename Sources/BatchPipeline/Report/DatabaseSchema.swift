@@ -2,36 +2,34 @@ import BatchJobs
 import BatchIdentifiers
 import BatchSQLite
 
-/// What a database has that a job can refer to, as `batch schema` shows it.
+/// The parts of a database that a job can refer to, as `batch schema` shows them.
 package struct DatabaseSchema: Sendable, Encodable {
-  /// A table, a view, or an entity of Core Data's model.
+  /// A table, a view, or an entity of a Core Data model.
   package struct DescribedEntity: Sendable, Encodable {
-    /// The name that a job gives it.
+    /// The name used in jobs.
     package let name: String
-    /// The table's own name.
+    /// The name of the table in the database.
     package let table: String
-    /// The schema that has the table; nil in SQLite, which has one.
+    /// The schema that contains the table; nil on SQLite, where there is only one.
     package let schema: String?
     package let kind: String
     package let keys: [Key]
     package let attributes: [Attribute]
-    /// Those of an entity of Core Data's model; nil for others.
+    /// Nil unless this is an entity of a Core Data model.
     package let relationships: [Relationship]?
     package let superentity: String?
-    /// How many rows there are, where they were counted.
+    /// The number of rows if they were counted.
     package let count: Int?
-    /// How many rows there were when the server looked last.
+    /// The server's last estimate of the number of rows.
     package let estimatedCount: Int?
-    /// Whether its rows can be read.
     package let readable: Bool
-    /// Why they cannot; nil if they can.
+    /// Why the rows cannot be read; nil if they can.
     package let problem: String?
     package let indexes: [Index]
     package let foreignKeys: [ForeignKey]
     package let triggers: [Trigger]
   }
 
-  /// A column that identifies rows.
   package struct Key: Sendable, Encodable {
     package let name: String
     package let type: String
@@ -47,18 +45,18 @@ package struct DatabaseSchema: Sendable, Encodable {
 
   package struct Index: Sendable, Encodable {
     package struct Column: Sendable, Encodable {
-      /// The column; nil for an expression.
+      /// Nil for an expression.
       package let name: String?
       package let descending: Bool
     }
 
     package let name: String
     package let unique: Bool
-    /// Whether it only covers some of the rows.
+    /// Whether the index covers only some of the rows.
     package let partial: Bool
     package let origin: String
     package let columns: [Column]
-    /// The statement that makes it; nil for one that comes with its table.
+    /// The statement that creates the index; nil if it comes with its table.
     package let sql: String?
   }
 
@@ -74,7 +72,6 @@ package struct DatabaseSchema: Sendable, Encodable {
   package struct Trigger: Sendable, Encodable {
     package let name: String
     package let event: String
-    /// Whether it fires.
     package let enabled: Bool
     package let sql: String
   }
@@ -86,18 +83,18 @@ package struct DatabaseSchema: Sendable, Encodable {
     package let deleteRule: String
   }
 
-  /// The UUID that identifiers carry.
+  /// The UUID in identifiers of the store.
   package let store: String
   package let storeIsDerived: Bool
   package let entities: [DescribedEntity]
-  /// What people should know of the database, a line each.
+  /// Facts about the database for people, one per line.
   package let heading: [String]
 
   private enum CodingKeys: String, CodingKey { case store, storeIsDerived, entities }
 }
 
 extension DatabaseSchema {
-  /// Reads a file of SQLite; counts the rows.
+  /// Reads an SQLite file, and counts the rows.
   package init(ofFileAt path: String) async throws(BatchError) {
     let store = try await Store(path: path, isReadOnly: true)
     var entities: [DescribedEntity] = []

@@ -4,19 +4,19 @@ public import BatchIdentifiers
 import BatchSQLite
 public import SystemPackage
 
-/// The content of an identifier file or a checkpoint, in the form of `inspect --json`.
+/// The content of an identifier file or a checkpoint, as `inspect --json` prints it.
 public struct FileInspection: Sendable, Encodable {
-  /// The run of a checkpoint.
+  /// The run that a checkpoint records.
   public struct Run: Sendable, Encodable {
     /// The run's UUID.
     public let run: String
     /// The job's name.
     public let job: String
-    /// When the run first began.
+    /// When the run first began, in ISO 8601 and UTC.
     public let startedAt: String
-    /// The state of the run in the last record.
+    /// The state of the run according to the last record.
     public let state: String
-    /// The number of done identifiers in the last record.
+    /// The number of done identifiers according to the last record.
     public let done: Int
     /// The number of ranges of done positions.
     public let ranges: Int
@@ -30,12 +30,12 @@ public struct FileInspection: Sendable, Encodable {
   public struct Failure: Sendable, Encodable {
     /// The identifier, as a URI.
     public let identifier: PersistentIdentifier
-    /// Its position, and what was wrong.
+    /// The position of the identifier, and the error.
     public let failure: FailedIdentifier
 
     private enum CodingKeys: CodingKey { case identifier }
 
-    /// Encodes the identifier's URI beside the fields of the failure.
+    /// Encodes the URI of the identifier beside the fields of the failure.
     public func encode(to encoder: any Encoder) throws {
       try failure.encode(to: encoder)
       var container = encoder.container(keyedBy: CodingKeys.self)
@@ -43,38 +43,38 @@ public struct FileInspection: Sendable, Encodable {
     }
   }
 
-  /// The version of the format.
+  /// The version of the file format.
   public let version: Int
-  /// The store of the identifiers.
+  /// The store that the identifiers belong to.
   public let store: String
-  /// The entity of the identifiers.
+  /// The entity that the identifiers belong to.
   public let entity: String
   /// The number of identifiers.
   public let count: Int
-  /// Whether they are in key order.
+  /// Whether the identifiers are in key order.
   public let isSorted: Bool
-  /// The size of the file.
+  /// The size of the file in bytes.
   public let fileBytes: Int
-  /// The size of the packed keys.
+  /// The size of the packed keys in bytes.
   public let listBytes: Int
-  /// The size of the packed keys divided by their number.
+  /// The size of the packed keys in bits, divided by their number.
   public let bitsPerIdentifier: Double
   /// The number of appended records.
   public let records: Int
-  /// The length of an incomplete record at the end, in bytes.
+  /// The length of an incomplete record at the end of the file, in bytes.
   public let tornBytes: Int
   /// The run, if the file is a checkpoint.
   public let run: Run?
 
-  /// Opens the file at a path and checks every part of it; see the other initializer.
+  /// Opens the file at a path given as text, and checks every part of it.
   ///
-  /// - Throws: As the other initializer.
+  /// - Throws: `BatchError` that names the damaged part.
   @_disfavoredOverload
   public init(of path: String) throws(BatchError) {
     try self.init(of: FilePath(path))
   }
 
-  /// Opens a file and checks every part of it.
+  /// Opens a file, and checks every part of it.
   ///
   /// - Throws: `BatchError` that names the damaged part.
   /// - Complexity: O(*n*) in the size of the file.

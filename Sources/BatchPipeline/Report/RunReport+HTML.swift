@@ -4,7 +4,7 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension RunReport {
-  /// The report as a self-contained page.
+  /// A self-contained page.
   var html: String {
     """
     <!DOCTYPE html>
@@ -90,7 +90,7 @@ extension RunReport {
 }
 
 extension String {
-  /// The text for HTML, so that nothing in it is taken for mark-up.
+  /// Escapes the text, so that none of it is interpreted as mark-up.
   fileprivate var escapedForHTML: String {
     var escaped = ""
     for scalar in unicodeScalars {

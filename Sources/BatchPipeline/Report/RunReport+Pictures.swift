@@ -9,7 +9,7 @@ extension RunReport {
   /// The space for the numbers beside and below a chart.
   private static let margin = (left: 72.0, bottom: 28.0, top: 12.0)
 
-  /// The outcomes as parts of a bar; nothing if no identifier is done.
+  /// The outcomes as a stacked bar; empty if no identifier is done.
   var outcomePicture: String {
     let outcomes = summary.outcomes
     let left = max(summary.total - summary.done, 0)
@@ -24,7 +24,7 @@ extension RunReport {
     var bars = ""
     var legend = ""
     for (name, count) in parts {
-      // Even one in a million is visible.
+      // Even one identifier in a million is visible.
       let share = max(Self.width * Double(count) / Double(all), 2)
       let kind = name.replacing(" ", with: "-")
       bars += """
@@ -46,7 +46,7 @@ extension RunReport {
       """
   }
 
-  /// The rate over time; nothing for a run that ended before there were three records.
+  /// The rate over time; empty for a run with fewer than three records.
   var ratePicture: String {
     let steps = steps
     guard steps.count >= 2, let end = steps.last?.end, end > 0 else { return "" }
@@ -91,7 +91,7 @@ extension RunReport {
       """
   }
 
-  /// The rate from each record to the next.
+  /// The rate between consecutive records.
   private var steps: [(start: Double, end: Double, rate: Double)] {
     let points = [RunPace.Point.start] + pace.points
     return zip(points, points.dropFirst()).compactMap { first, second in
@@ -101,7 +101,7 @@ extension RunReport {
     }
   }
 
-  /// The styles of the charts, for light and dark screens and paper.
+  /// The styles of the charts, for light and dark screens and for paper.
   static let pictureStyles = """
     :root { --good: #2a7d4f; --calm: #7a8699; --warn: #b7791f; --bad: #c53030; --rest: #d5dae1; --line: #d5dae1; --rate: #3b6fb6 }
     @media (prefers-color-scheme: dark) { :root { --good: #4cc38a; --calm: #8b97a8; --warn: #e0a84a; --bad: #f26d6d; --rest: #3a424e; --line: #3a424e; --rate: #7aa7e8 } }

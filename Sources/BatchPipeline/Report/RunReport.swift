@@ -5,9 +5,8 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// How a run ended: the summary, the job, and the failed identifiers.
+/// The report of a run: its end, its job, and its failed identifiers.
 struct RunReport: Encodable {
-  /// An identifier that failed, and why.
   struct Failure: Encodable {
     let identifier: String
     let code: String
@@ -16,7 +15,6 @@ struct RunReport: Encodable {
     let failedAt: String
   }
 
-  /// The maximum number of failed identifiers in a report.
   static let failureLimit = 1000
 
   let description: String?
@@ -27,14 +25,10 @@ struct RunReport: Encodable {
   let startedAt: String
   let summary: RunSummary
   let failures: [Failure]
-  /// How many identifiers were done when.
   let pace: RunPace
-  /// What other programs that had the database open at its end risk; empty for one written later.
+  /// Risks from programs that had the database open at the end; empty for a report written later.
   let warnings: [String]
 
-  /// Reports a run from its checkpoint.
-  ///
-  /// - Throws: `BatchError` if the checkpoint cannot be read.
   init(
     _ summary: RunSummary,
     of cause: some RunCause,
@@ -42,7 +36,7 @@ struct RunReport: Encodable {
   ) throws(BatchError) {
     self.summary = summary
     description = cause.description
-    // Of a server its address, without what is secret.
+    // A server is shown by its address, without secrets.
     database =
       cause.database.server == nil
       ? cause.database.path.string : checkpoint.metadata.database ?? ""
@@ -90,7 +84,7 @@ struct RunReport: Encodable {
     try container.encode(warnings, forKey: .warnings)
   }
 
-  /// Writes the report, replacing an earlier one, completely or not at all.
+  /// Writes the report atomically, replacing an earlier one.
   func write(
     to report: Job.Report,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]

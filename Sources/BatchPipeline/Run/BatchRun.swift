@@ -5,14 +5,16 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// A run of a job: a new one, or the rest of one that was stopped or killed.
+/// A run of a job: a new run, or the rest of one that was stopped or killed.
 ///
 ///     let job = try Job(contentsOf: "backfill.json")
 ///     let summary = try await BatchRun(job).run()
 ///     print(summary.outcomes.succeeded)
 ///
-/// Writes inside the store happen exactly once, however often the process is killed, since the
-/// record of a chunk commits with the chunk. An exported file is the same, byte for byte.
+/// Changes in the store happen exactly once, however often the process is killed, since the record
+/// of a chunk commits with the chunk.
+///
+/// An exported file is also the same, byte for byte.
 public final class BatchRun: Sendable {
   /// Options that may differ from one run of a job to the next.
   public typealias Options = RunOptions
@@ -22,12 +24,12 @@ public final class BatchRun: Sendable {
   let stopSwitch = StopSwitch()
   private let listeners = Lock<[AsyncStream<RunEvent>.Continuation]>([])
 
-  /// A run of a job.
+  /// Makes a run of a job.
   ///
   /// - Parameters:
-  ///   - job: The job.
-  ///   - options: What may differ from one run to the next.
-  ///   - handlers: Handlers that the `handler` of a transform may name.
+  ///   - job: The job to run.
+  ///   - options: Options that may differ from one run to the next.
+  ///   - handlers: The handlers that a transform's `handler` may name.
   public init(
     _ job: Job,
     options: Options = Options(),
@@ -37,24 +39,24 @@ public final class BatchRun: Sendable {
     work = JobWork(job: job, options: options, handlers: handlers)
   }
 
-  /// A run of some work.
   package init(_ work: any RunWork, options: Options) {
     self.options = options
     self.work = work
   }
 
-  /// Why there is a run.
   var cause: any RunCause { work.cause }
 
-  /// The events of the current run, or of the next one, until it ends.
+  /// The events of the current run, or of the next one, until its end.
   ///
   ///     let events = run.events()
   ///     async let summary = run.run()
   ///     for await event in events { print(event.name) }
   ///
-  /// Each call returns its own stream. Call it before ``run(onEvent:answer:)`` to miss nothing.
+  /// Each call returns a separate stream.
   ///
-  /// - Parameter limit: How many events to buffer for a slow reader; beyond that, the newest are kept.
+  /// To miss nothing, call it before ``run(onEvent:answer:)``.
+  ///
+  /// - Parameter limit: The number of events to buffer for a slow reader; only the newest are kept.
   /// - Returns: A stream that ends with the run.
   public func events(keepingNewest limit: Int = 1000) -> AsyncStream<RunEvent> {
     let (events, listener) = AsyncStream.makeStream(
@@ -65,7 +67,7 @@ public final class BatchRun: Sendable {
     return events
   }
 
-  /// Sends the events of `onEvent` to readers of ``events(keepingNewest:)``.
+  /// Also sends the events to the readers of ``events(keepingNewest:)``.
   func observed(
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) -> @Sendable (RunEvent) -> Void {
@@ -75,7 +77,6 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// Ends the streams of events.
   func endEvents() {
     let ended = listeners.withLock { listeners in
       defer { listeners.removeAll() }
@@ -86,30 +87,30 @@ public final class BatchRun: Sendable {
 
   /// Ends the run as soon as the chunks in flight are committed; it can be resumed.
   ///
-  /// May be called from any thread, before, during or after the run.
+  /// You may call this from any thread, before, during or after the run.
   public func stop() { stopSwitch.stop() }
 
-  /// Called at the end, just before a run counts as acknowledged.
+  /// Called with the summary at the end, just before a run counts as acknowledged.
   public typealias Answer = @Sendable (RunSummary) throws(BatchError) -> Void
 
   /// Runs the job, resumes it, or concludes a finished run that was not acknowledged.
   ///
-  /// A run is *finished* when all rows are done, the result is in place and both are durable. It is
-  /// *acknowledged* by the last write before this returns, after the log, the report, the hooks and
-  /// `answer`. If the process was killed in between, the next call does only what comes after the end:
-  /// it touches no row.
+  /// A run is *finished* when all rows are done, the result is in place, and both are durable. It
+  /// is *acknowledged* by the last write before this method returns, after the log, the report, the
+  /// hooks and `answer`. If the process was killed in between, the next call only repeats these
+  /// last steps and touches no row.
   ///
-  /// Cancelling the task is the same as calling ``stop()``.
+  /// Cancelling the task has the same effect as calling ``stop()``.
   ///
   /// - Parameters:
-  ///   - onEvent: Called with each event, one at a time, on no particular thread.
-  ///   - answer: Called with the summary at the end, at least once. If it throws, a finished run is not
-  ///     acknowledged, and the summary says why in `RunSummary/unacknowledged`.
-  /// - Returns: How the run ended, which may be `RunState/stopped` or `RunState/failed`; both
-  ///   can be resumed.
-  /// - Throws: `BatchError` if nothing ran: the job does not fit the database, another run
-  ///   is alive, or a checkpoint is damaged or belongs to something else. Database,
-  ///   checkpoint and output are then unchanged.
+  ///   - onEvent: Called with each event, one at a time, on any thread.
+  ///   - answer: Called with the summary at the end, at least once. If it throws, a finished run is
+  ///     not acknowledged, and `RunSummary/unacknowledged` has the reason.
+  /// - Returns: The summary of the run, whose state may be `RunState/stopped` or `RunState/failed`;
+  ///   such a run can be resumed.
+  /// - Throws: `BatchError` if nothing was run: the job does not fit the database, another run is
+  ///   alive, or a checkpoint is damaged or belongs to other work. The database, the checkpoint and
+  ///   the output are then unchanged.
   public func run(
     onEvent: @escaping @Sendable (RunEvent) -> Void = { _ in },
     answer: Answer = { _ in }
@@ -117,7 +118,7 @@ public final class BatchRun: Sendable {
     try await execute(options.request, onEvent, answer)
   }
 
-  /// Carries out a request, and tells events to everybody who listens.
+  /// Executes a request, and reports events to all listeners.
   func execute(
     _ request: RunRequest,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,
@@ -139,7 +140,6 @@ public final class BatchRun: Sendable {
     }
   }
 
-  /// Has the driver carry out a request, by a record of the runs.
   private func drive(
     _ record: some RunRecord,
     _ request: RunRequest,
@@ -150,7 +150,6 @@ public final class BatchRun: Sendable {
       .run(request, answer: answer)
   }
 
-  /// How the run is to be carried out.
   var terms: RunTerms {
     var policy = cause.policy
     if let size = options.chunkSize { policy.chunk = .init(size: size) }
@@ -164,7 +163,6 @@ public final class BatchRun: Sendable {
     )
   }
 
-  /// The number of connections that read at once.
   var workerCount: Int {
     options.workers ?? cause.policy.workers ?? ProcessInfo.processInfo.activeProcessorCount
   }

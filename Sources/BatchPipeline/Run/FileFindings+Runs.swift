@@ -5,12 +5,11 @@ import BatchSQLite
 import SystemPackage
 
 extension FileFindings {
-  /// What the job's next run does.
   func decide() throws(BatchError) -> RunDecision<FileRun> {
     try RunDecision(runs, request, job: job)
   }
 
-  /// What it means to join the run of a decision, in words.
+  /// The effect of joining the run of a decision, in words.
   func wordsOfJoining(_ decision: RunDecision<FileRun>) -> String {
     if case .join(let run) = decision, case .stored = run.record {
       return "restores the lost checkpoint from the database and resumes the run"
@@ -18,10 +17,10 @@ extension FileFindings {
     return "resumes the unfinished run"
   }
 
-  /// The runs of the job, from which it is decided what the next one does.
+  /// The runs from which the next step is decided.
   ///
-  /// The checkpoint's run counts most. One that only the store knows counts if the checkpoint's is over. Of the
-  /// others, the results are remembered.
+  /// The run of the checkpoint takes precedence. A run that only the store knows counts if the
+  /// checkpoint's run is over. Only the results of the other runs are remembered.
   var runs: FoundRuns<FileRun> {
     let past = pastRuns
     var found = FoundRuns(past.map(remembered))
@@ -35,8 +34,8 @@ extension FileFindings {
       )
       let obstacle = checkpoint.progress.state.isFinished ? obstacle(of: checkpoint) : nil
       let isPast = past.contains { $0.run == checkpoint.metadata.run }
-      // Finished work is never done again for its ID, even if its run was reopened since. If it is to be forgotten,
-      // nothing asks for it.
+      // Finished work is never done again for its ID, even if its run was reopened since. Work that
+      // is to be forgotten is not asked for.
       let counts =
         request.retriesFailures || state == .unfinished && !isPast
         || state == .finished && !(request.fresh && obstacle != nil)
@@ -78,11 +77,11 @@ extension FileFindings {
     return nil
   }
 
-  /// Adds the run in the store whose checkpoint is gone, or why it is in the way.
+  /// Adds the run in the store whose checkpoint is lost, or the reason why it is in the way.
   private func addLost(to found: inout FoundRuns<FileRun>) {
     do throws(BatchError) {
       guard let lost = try lost else { return }
-      // Whoever has the ID of the other work finishes it first.
+      // Other work must be finished first, by a request with its ID.
       let isAskedFor = request.asks(for: lost.runID)
       switch lost.state {
       case .finished where isAskedFor && !request.retriesFailures:
@@ -105,7 +104,6 @@ extension FileFindings {
 }
 
 extension FileRun {
-  /// The run's UUID.
   fileprivate var run: String {
     switch self {
     case .checkpoint(let checkpoint): checkpoint.metadata.run
@@ -116,8 +114,9 @@ extension FileRun {
 }
 
 extension FileFindings {
-  /// The unfinished or unacknowledged run in the store without a checkpoint; nil if nothing of it
-  /// is done, so that nothing is lost with it.
+  /// The unfinished or unacknowledged run in the store without a checkpoint.
+  ///
+  /// It is nil if none of it is done, since nothing is lost with it then.
   var lost: StoredRun? {
     get throws(BatchError) {
       let candidates = (stored ?? []).filter { run in
@@ -156,7 +155,6 @@ extension FileFindings {
     )
   }
 
-  /// Whether all of the checkpoint's run is done.
   func isFinished(_ checkpoint: Checkpoint) -> Bool {
     let ledger = stored(checkpoint)
     return checkpoint.progress.isFinished(
@@ -165,15 +163,14 @@ extension FileFindings {
     )
   }
 
-  /// The store's record of the checkpoint's run.
   private func stored(_ checkpoint: Checkpoint) -> StoredRun? {
     guard checkpoint.metadata.ledger == .store else { return nil }
     return stored?.first { $0.run == checkpoint.metadata.run }
   }
 
-  /// Refuses a job's checkpoint with a run that the store must know and does not.
+  /// Refuses a checkpoint of the job whose run the store should know but does not.
   ///
-  /// For a run to be resumed, the comparison of job and store comes first, since it can say more.
+  /// For a run to resume, the job is compared with the store first, since that error says more.
   func refuseIfUnknown(_ checkpoint: Checkpoint) throws(BatchError) {
     guard stored != nil, checkpoint.metadata.ledger == .store, checkpoint.metadata.job == job else {
       return
@@ -188,7 +185,8 @@ extension FileFindings {
     }
   }
 
-  /// Refuses work that is done according to a checkpoint, if the store must know it and does not.
+  /// Refuses work that is done according to a checkpoint, but that the store should know and does
+  /// not.
   private func refuseIfUnknown(_ done: PastRun) throws(BatchError) {
     guard !isKnown(done) else { return }
     if let stored = stored?.first(where: { $0.run == done.run }) { throw stored.isInTheWay }

@@ -4,47 +4,45 @@ import BatchIdentifiers
 import BatchSQLite
 import SystemPackage
 
-/// A run as the checkpoint of a job and its store have it.
+/// A run of a job, as found in its checkpoint or its store.
 enum FileRun {
-  /// The run of the checkpoint.
+  /// The run of the job's checkpoint.
   case checkpoint(Checkpoint)
-  /// A run that only the store knows, since its checkpoint is gone.
+  /// A run that only the store knows, since its checkpoint is lost.
   case stored(StoredRun)
-  /// Finished work with an ID, of which only its result is remembered.
+  /// Finished work with an ID; only its result is remembered.
   case past(PastRun)
 }
 
-/// What is on disk of a job's runs: its checkpoint, and the records in its store.
+/// The recorded runs of a job: in its checkpoint, and in its store.
 struct FileFindings {
-  /// The job's name.
   let job: String
-  /// The path of the job's checkpoint, whether it exists or not.
+  /// The path of the checkpoint, whether it exists or not.
   var checkpointPath: FilePath?
-  /// The checkpoint, if it exists and can be read.
+  /// Nil if it does not exist or cannot be read.
   var checkpoint: Checkpoint?
-  /// The store, open; nil if it was not consulted, or cannot be.
+  /// Nil if the store was not opened or cannot be.
   var store: Store?
-  /// The job's runs in the store; nil if it was not consulted, or cannot be.
+  /// The runs of the job in the store; nil if these were not read or cannot be.
   var stored: [StoredRun]?
-  /// What is asked for.
   var request = RunRequest()
-  /// The run whose failed identifiers a process was about to retry when it was killed.
+  /// The run whose failed identifiers the previous, killed process was about to retry.
   var interruptedRetry: String?
-  /// Since when finished work is remembered; nil for forever.
+  /// The time since which finished work is remembered; nil for forever.
   var oldestEnd: String?
-  /// The file to set aside for the new checkpoint: of a run that is not over, or damaged.
+  /// The file to set aside for a new checkpoint: that of an unfinished run, or a damaged one.
   var replacedFile: FilePath?
-  /// The runs whose checkpoints were set aside.
   var setAside: Set<String> = []
   /// Whether the store keeps the list of a run.
   var storeHasList = false
 }
 
 extension FileFindings {
-  /// Reads the checkpoint of a job, and its store's records.
+  /// Reads the checkpoint of a job and the records in its store.
   ///
-  /// - Throws: `BatchError` if the checkpoint is damaged or another user's, unless it is to be set
-  ///   aside, if the database is locked, or if the store's own tables contradict one another.
+  /// - Throws: `BatchError` if the checkpoint is damaged or belongs to another user, unless it is
+  ///   to be set aside; if the database is locked; or if the tables of the store contradict one
+  ///   another.
   init(
     of cause: some RunCause,
     _ request: RunRequest,
@@ -74,12 +72,12 @@ extension FileFindings {
     replacedFile = isOver ? nil : file
   }
 
-  /// The database of a job; nil if it cannot be opened, which the job's plan reports better.
+  /// Opens the database of a job; nil if that fails, which the plan of the job reports better.
   ///
-  /// - Throws: `BatchError` if the database is locked: what it records is unknown.
+  /// A lock is an error, since the records are unknown then.
   private static func store(of cause: some RunCause) async throws(BatchError) -> Store? {
     do throws(BatchError) {
-      // Only a connection that may write rolls back a killed process's journal.
+      // Only a connection that may write rolls back the journal of a killed process.
       return try await cause.openStore()
     } catch {
       if error.isTransient { throw error }
@@ -94,23 +92,23 @@ extension FileFindings {
     return runs
   }
 
-  /// The remembered finished runs with an ID, in the order in which they ended.
+  /// The remembered finished runs with an ID, sorted by their ends.
   var pastRuns: [PastRun] {
     var seen: Set<String> = []
     let inFile = checkpoint.map {
       isFinished($0) ? $0.finishedRuns : $0.metadata.pastRuns ?? []
     }
-    // A killed retry is not over, though the store has nothing left to do.
+    // A retry that was killed is not over, even if the store has nothing left to do.
     let unfinished = checkpoint.flatMap { isFinished($0) || request.fresh ? nil : $0.metadata.run }
     let known = (stored ?? []).filter { $0.run != unfinished }.compactMap { PastRun($0) }
-    // If both know a run, the store's record counts.
+    // If both know a run, the store's record takes precedence.
     let all = known + (inFile ?? [])
     return all.filter { $0.endedAt >= oldestEnd ?? "" && seen.insert($0.run).inserted }
       .filter { !request.fresh || isKnown($0) }
       .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
   }
 
-  /// Whether the store knows a run that it must know.
+  /// Whether the store knows the run, if it should.
   func isKnown(_ run: PastRun) -> Bool {
     guard let stored, run.ledger == .store else { return true }
     return stored.contains { $0.run == run.run && $0.done.count >= $0.total }

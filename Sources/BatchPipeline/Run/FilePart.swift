@@ -3,13 +3,13 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// A process's part of a run that is recorded in a file: all of it that is left.
+/// A process's part of a run that is recorded in a file: all of the rest.
 package final class FilePart: RunPart {
   let cause: any RunCause
   let plan: any RunPlan
   /// The identifiers that chunks refer to, by position.
   package let list: PackedIdentifiers
-  /// The writer of the store; nil if nothing is written there.
+  /// The writer of the store; nil if the run does not write to it.
   package let lane: WriterLane?
   package let session: RunSession
   let stop: StopSwitch
@@ -33,7 +33,6 @@ package final class FilePart: RunPart {
     self.onEvent = onEvent
   }
 
-  /// How to treat failing identifiers of the run.
   package var onFailure: FailurePolicy { session.failurePolicy(cause.policy.skip) }
 
   package var positions: RunPositions { .all(session.remaining) }
@@ -125,7 +124,7 @@ package struct FileEnd: RunEnd {
   package let summary: RunSummary
   package let notifier: (any RunNotifier)?
   let cause: any RunCause
-  /// The run's file; nil if only its store knows it.
+  /// The run's file; nil if only its store knows the run.
   let checkpoint: Checkpoint?
   let lane: WriterLane?
 
@@ -143,9 +142,9 @@ package struct FileEnd: RunEnd {
 
   package func leave(isDelivered: Bool) async {
     if isDelivered {
-      // The acknowledgement of the only record is the last write.
+      // The acknowledgement in the only record must be the last write.
       guard let checkpoint else { return }
-      // That of the file counts; the store's serves if the file is lost.
+      // The acknowledgement in the file is authoritative; the store's is for a file that is lost.
       if checkpoint.metadata.ledger == .store { try? await lane?.acknowledge(summary.run) }
     }
     try? await lane?.release()

@@ -14,8 +14,8 @@ extension FileRecord {
     var metadata = metadata(of: run, plan)
     try plan.describeOutput(in: &metadata, after: findings.checkpoint)
 
-    // The selection may be refused or interrupted, so it comes before any write; a store without an
-    // identity gets the one that its identifiers carry.
+    // The selection may be refused or interrupted, so it precedes any write. A store without an
+    // identity gets the one in the selected identifiers.
     let identity =
       plan.ledger == .store && plan.identity.isDerived ? .made() : plan.identity
     let start = ContinuousClock.now
@@ -30,11 +30,11 @@ extension FileRecord {
     do {
       if findings.replacedFile != nil { try findings.checkpoint?.openForAppending() }
       try await enter(run, metadata, selection, identity, plan, &entry)
-      // Another run gave the database its identity at the same moment: it is permanent now.
+      // Another run gave the database its identity at the same moment, which is now permanent.
       if entry.isOutrun { return .again }
       checkpoint = try makeFile(selection.list, metadata)
     } catch {
-      // The store refused the run before it wrote anything, or was locked.
+      // The store refused the run before it wrote anything, or it was locked.
       if error.code == .alreadyRunning || error.code == .unfinishedRun
         || !entry.isEntered && (error.isTransient || error.code == .unsupportedVersion)
       {
@@ -55,7 +55,7 @@ extension FileRecord {
     return part(plan, over: checkpoint.list, by: entry.lane, session)
   }
 
-  /// How far a run is entered in its store.
+  /// How much of a run was entered in its store.
   private struct LaneEntry {
     let selectionTime: Duration
     var lane: WriterLane?
@@ -84,7 +84,7 @@ extension FileRecord {
     return metadata
   }
 
-  /// Enters a run in its store, durably, if the store keeps its ledger.
+  /// Enters a run in its store durably, if the store keeps its ledger.
   private func enter(
     _ run: RunIdentity,
     _ metadata: RunMetadata,
@@ -124,12 +124,13 @@ extension FileRecord {
     }
   }
 
-  /// Makes the file of a run, which replaces another one's.
+  /// Creates the file of a run, which replaces that of another run.
   private func makeFile(
     _ list: PackedIdentifiers,
     _ metadata: RunMetadata
   ) throws(BatchError) -> Checkpoint {
-    // Only once the new run is certain to begin: a refused run leaves the old one unchanged.
+    // The old run is replaced only when the new one is certain to begin: a refused run changes
+    // nothing.
     if let file = findings.replacedFile {
       onEvent(.setAside(try Checkpoint.setAside(file).string))
     } else if let finished = findings.checkpoint {
@@ -144,7 +145,7 @@ extension FileRecord {
     )
   }
 
-  /// Reports a run that failed, or was stopped, while it began.
+  /// Reports a run that failed or was stopped while it began.
   private func failure(
     _ error: BatchError,
     _ metadata: RunMetadata,
@@ -157,7 +158,7 @@ extension FileRecord {
       total: total,
       path: cause.checkpointPath.string
     )
-    // A stop may end a wait for the database's lock.
+    // A stop may end the wait for a lock of the database.
     summary.state = error.code == .interrupted ? .stopped : .failed
     if summary.state == .failed { summary.failure = cause.words(of: error) }
     try? await lane?.release()
@@ -165,8 +166,7 @@ extension FileRecord {
     return summary
   }
 
-  /// Keeps the record of the previous run, whose place another one takes, and removes surplus
-  /// records.
+  /// Keeps the record of the run that a new one replaces, and removes surplus records.
   private func keep(_ finished: Checkpoint) {
     let history = RunHistory(of: cause.files)
     do throws(BatchError) {

@@ -20,20 +20,19 @@ extension FileRecord {
     }
   }
 
-  /// The state from which an unfinished run, or a retry of failures, continues.
+  /// The state that an unfinished run, or a retry of failures, continues from.
   private struct Reopened {
     let plan: any RunPlan
     let lane: WriterLane?
-    /// The done positions, from the ledger if the store keeps it; nil if the store does not know
-    /// the run.
+    /// From the ledger if the store keeps it; nil if the store does not know the run.
     var done: DoneRanges?
     /// How long processes have worked on the run according to the ledger.
     let elapsedSeconds: Double
   }
 
-  /// Resolves the work of a checkpoint against its store's current state.
+  /// Resolves the work of a checkpoint against the current state of its store.
   private func reopen(_ checkpoint: Checkpoint) async throws(BatchError) -> Reopened {
-    // Damage found half-way would fail a run that has begun instead of refusing it.
+    // Damage found later would fail a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
     let plan = try await work.plan(
       of: RunIdentity(checkpoint.metadata),
@@ -44,7 +43,8 @@ extension FileRecord {
     let lane = try plan.makeLane()
     var done: DoneRanges? = checkpoint.progress.done
     if let lane, checkpoint.metadata.ledger == .store {
-      // The ledger commits with the data, so it alone knows what is done; the file lags behind.
+      // The ledger commits with the data, so only the ledger knows what is done; the file lags
+      // behind.
       done = try await lane.resume(checkpoint.metadata.run)
     }
     guard done?.rows.last?.next ?? 0 <= checkpoint.list.count else {
@@ -85,7 +85,7 @@ extension FileRecord {
     return part(run.plan, over: checkpoint.list, by: run.lane, session)
   }
 
-  /// Restores a lost checkpoint from the list that the store has kept.
+  /// Restores a lost checkpoint from the list in the store.
   private func restore(_ run: StoredRun) async throws(BatchError) {
     let path = cause.checkpointPath
     let permissions = cause.files.permissions
@@ -102,7 +102,7 @@ extension FileRecord {
     onEvent(.message("the checkpoint was lost, and was restored from the database"))
   }
 
-  /// Reopens a run for what has failed in it.
+  /// Reopens a run to retry its failures.
   private func retry(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
     lock?.noteRetry(of: checkpoint.metadata.run)
     let reopened = try await reopen(checkpoint)

@@ -4,25 +4,23 @@ import BatchJobs
 import BatchSQLite
 import SystemPackage
 
-/// The record of a job's runs in a file beside its other files and, if they write, in the ledger of its store.
+/// The record of a job's runs in a checkpoint file and, if they write, in the ledger of their
+/// store.
 ///
-/// One process at a time has it, by the lock beside the file.
+/// Only one process at a time holds the record, by the lock beside the file.
 final class FileRecord: RunRecord {
   let cause: any RunCause
   let work: any RunWork
   let options: BatchRun.Options
   let stop: StopSwitch
   let onEvent: @Sendable (RunEvent) -> Void
-  /// The number of connections that read at once.
   let workerCount: Int
   let lock: RunLock?
   private let obeying: Task<Void, Never>
-  /// What was found last.
+  /// The records as last read.
   private(set) var findings: FileFindings
 
-  /// Takes the lock.
-  ///
-  /// - Throws: `BatchError` of code `alreadyRunning` if another process has it.
+  /// Takes the lock; throws `alreadyRunning` if another process holds it.
   init(
     of run: BatchRun,
     onEvent: @escaping @Sendable (RunEvent) -> Void
@@ -126,7 +124,7 @@ final class FileRecord: RunRecord {
 }
 
 extension FileFindings {
-  /// A lane of the store as it is; nil if there is no writable store.
+  /// A lane with the store's current journal mode; nil if there is no writable store.
   fileprivate func lane() -> WriterLane? {
     var configuration = WriterConfiguration()
     configuration.usesWriteAheadLog = false

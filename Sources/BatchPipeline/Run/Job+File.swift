@@ -6,7 +6,7 @@ extension Job {
   /// Reads a job file.
   ///
   /// - Throws: A `BatchError`: `fileAccess` if the file cannot be read, `invalidJSON` if it is not
-  ///   JSON, `invalidJob` if it breaks a rule; the latter two name line and column.
+  ///   JSON, `invalidJob` if it breaks a rule. The latter two name line and column.
   public init(contentsOf file: FilePath) throws(BatchError) {
     let bytes = try Self.read(file)
     try self.init(
@@ -21,8 +21,8 @@ extension Job {
   ///
   /// - Parameters:
   ///   - json: The content of the file.
-  ///   - file: The file's name in errors, from which the default checkpoint's name derives.
-  ///   - baseDirectory: The folder at which relative paths start.
+  ///   - file: The name of the file, for errors and for the default name of the checkpoint.
+  ///   - baseDirectory: The folder that relative paths start at.
   /// - Throws: A `BatchError`: `invalidJSON` or `invalidJob`, with line and column.
   public init(
     json: [UInt8],
@@ -33,9 +33,8 @@ extension Job {
     self = try JobDecoder(baseDirectory: baseDirectory).job(from: root, file: file)
   }
 
-  /// Reads a job file, and reports broken rules together with whatever does not fit the database.
-  ///
-  /// - Throws: As ``init(contentsOf:)``.
+  /// Reads a job file, and reports broken rules together with anything that does not fit the
+  /// database.
   package static func reading(_ file: FilePath) async throws(BatchError) -> Job {
     let root = try JSONReader.read(try read(file), file: file.string)
     let decoder = JobDecoder(baseDirectory: file.removingLastComponent())
@@ -43,16 +42,15 @@ extension Job {
     return try await sound(job, of: decoder)
   }
 
-  /// Reads a job from standard input: a job of the current folder, whose files have the job's name.
-  ///
-  /// - Throws: As ``reading(_:)``.
+  /// Reads a job from standard input; its relative paths start at the current folder, and its
+  /// checkpoint has the job's name.
   package static func readingStandardInput() async throws(BatchError) -> Job {
     let decoder = JobDecoder(baseDirectory: "")
     let job = try decoder.decode(try standardInput(), file: nil)
     return try await sound(job, of: decoder)
   }
 
-  /// The job on standard input, for inspecting its runs; see ``readingStandardInput()``.
+  /// Reads a job from standard input to inspect its runs, without comparing it with the database.
   package static func ofStandardInput() throws(BatchError) -> Job {
     try JobDecoder(baseDirectory: "").job(from: try standardInput(), file: nil)
   }
@@ -70,7 +68,7 @@ extension Job {
     return try JSONReader.read(bytes, file: JobOrigin.standardInput)
   }
 
-  /// Returns a job without problems; otherwise throws them, together with whatever does not fit the
+  /// Returns a job without problems; otherwise throws these with anything that does not fit the
   /// database.
   private static func sound(_ job: Job, of decoder: JobDecoder) async throws(BatchError) -> Job {
     guard !decoder.problems.isEmpty, let origin = job.origin else {
@@ -84,11 +82,10 @@ extension Job {
       ?? BatchError(.invalidJob, "the job is not valid", at: origin.file)
   }
 
-  /// Whether a file is a job file, rather than a checkpoint or a list of identifiers: by its name,
-  /// or by its first bytes.
+  /// Whether the name or the first bytes show a job file, rather than a checkpoint or a list.
   package static func isJobFile(_ file: FilePath) -> Bool {
     if file.extension == "json" { return true }
-    // Anything else with the name, such as a pipe, is not opened to find out.
+    // Anything but a regular file, such as a pipe, is not opened to find out.
     guard FileSystem.status(of: file)?.type == .regular,
       let descriptor = try? FileDescriptor.open(file, .readOnly),
       let start = try? descriptor.closeAfter({ try descriptor.read(atMost: 256) })
@@ -148,6 +145,5 @@ extension Job {
     return bytes
   }
 
-  /// The first bytes of every SQLite database.
   private static let databaseMark = Array("SQLite format 3\0".utf8)
 }

@@ -4,11 +4,10 @@ import BatchJobs
 import BatchSQLite
 import SystemPackage
 
-/// The work of a job.
 struct JobWork: RunWork {
   let job: Job
   let options: BatchRun.Options
-  /// The handlers that the `handler` of a transform may name.
+  /// The handlers that a transform's `handler` may name.
   let handlers: [String: TransformHandler]
 
   var cause: any RunCause { job }
@@ -206,7 +205,7 @@ extension JobPlan: StoreRunPlan {
     }
   }
 
-  /// Says which columns an export of all columns leaves out, since the run began without them.
+  /// Reports columns that an export of all columns omits, since the run began without them.
   private func tellNewColumns(_ part: FilePart) {
     guard let now = try? store.schema.entity(named: entity.name) else { return }
     let new = expected.newAttributes(of: now)

@@ -4,20 +4,21 @@ public import BatchIdentifiers
 public import SystemPackage
 
 extension BatchRun {
-  /// Undoes a run of a job, or resumes undoing it.
+  /// Undoes a run of a job, or resumes the undo.
   ///
-  /// It is an ordinary run, with its own checkpoint beside the job's. Rows get back what the run replaced or
-  /// deleted, last chunk first. A row that somebody changed since fails, with both values in its error, and so
-  /// does one that was inserted again; what was undone before stays. What triggers, cascades and inserted rows
-  /// changed in other tables is not undone, except for a run by objects: all of it is undone, in any table,
-  /// without firing triggers.
+  /// An undo is an ordinary run, with its own checkpoint beside the job's. Rows get back the values
+  /// that the run replaced, and deleted rows return, last chunk first. A row that others have
+  /// changed since then fails, with both values in its error, and so does a deleted row that was
+  /// inserted again; rows that were already undone stay undone. Changes in other tables by
+  /// triggers, cascades and inserted rows are not undone. A run by objects is an exception: all of
+  /// it is undone, in any table, without firing triggers.
   ///
   /// - Parameters:
   ///   - job: The job, with ``Job/undo-swift.property`` set.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - identifiers: The rows to undo, of a job's run; nil for all.
-  ///   - overwrites: Whether to also undo rows that somebody changed since.
-  ///   - options: What may differ from one run to the next.
+  ///   - identifiers: The rows of a job's run to undo; nil for all.
+  ///   - overwrites: Whether to undo rows even if others have changed them since then.
+  ///   - options: Options that may differ from one run to the next.
   public convenience init(
     undoing job: Job,
     run: String? = nil,
@@ -34,7 +35,7 @@ extension BatchRun {
     )
   }
 
-  /// Undoes a run by objects, or resumes undoing it.
+  /// Undoes a run by objects, or resumes the undo.
   ///
   /// All of it is undone, in any table, without firing triggers; see
   /// ``init(undoing:run:only:overwriting:options:)``.
@@ -42,10 +43,10 @@ extension BatchRun {
   /// - Parameters:
   ///   - checkpoint: The checkpoint of the run.
   ///   - run: The UUID of the run; nil for the last one that can be undone.
-  ///   - overwrites: Whether to also undo rows that somebody changed since.
-  ///   - options: What may differ from one run to the next.
-  /// - Throws: `BatchError` of code `damagedFile` if the file is no checkpoint, `invalidJob` for that of a job with a
-  ///   job file.
+  ///   - overwrites: Whether to undo rows even if others have changed them since then.
+  ///   - options: Options that may differ from one run to the next.
+  /// - Throws: `BatchError` of code `damagedFile` if the file is not a checkpoint, of code
+  ///   `invalidJob` if it is that of a job with a job file.
   public convenience init(
     undoingRunAt checkpoint: FilePath,
     run: String? = nil,
@@ -61,7 +62,6 @@ extension BatchRun {
     )
   }
 
-  /// Undoes a run of some work.
   package convenience init(
     undoingWork cause: any RunCause,
     run: String?,

@@ -4,7 +4,8 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension UndoPlan {
-  /// How many of the requested identifiers the run has not recorded, in words; nil if it has all.
+  /// The number of requested identifiers that the run has not recorded, in words; nil if there are
+  /// none.
   var unknownIdentifiers: String? {
     guard let wanted = try? work.identifiers?.sortedUnique().count, wanted > log.count else {
       return nil
@@ -13,9 +14,9 @@ extension UndoPlan {
     return "\(count.grouped) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
   }
 
-  /// Writes of the run that its records do not cover, in words.
+  /// Changes of the run that its records do not cover, in words.
   ///
-  /// It is reported at the very end, so a problem here must not fail the undo.
+  /// They are reported at the very end, so a problem here must not fail the undo.
   func leftovers() async -> [String] {
     guard case .rows(_, let entity, let key) = log else { return [] }
     let reader = store.connection(label: "batch.plan")
@@ -26,8 +27,9 @@ extension UndoPlan {
     return messages ?? []
   }
 
-  /// The copies in the archive of restored rows, each with all that its copy has: data that exists
-  /// nowhere else stays.
+  /// Copies of restored rows in the archive that have the same values.
+  ///
+  /// A copy with other data stays, since that data exists nowhere else.
   private func copies(
     of entity: Entity,
     _ key: EntityKey,
@@ -58,7 +60,7 @@ extension UndoPlan {
       + " DELETE FROM \(table) WHERE \(condition)"
   }
 
-  /// What triggers and foreign keys may have written: other tables, and other rows or columns of the same one.
+  /// Other tables, rows or columns that triggers and foreign keys may have changed.
   private func others(
     than entity: Entity,
     _ key: EntityKey,

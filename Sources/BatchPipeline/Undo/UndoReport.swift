@@ -3,7 +3,7 @@ import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
 
-/// What undoing a run would do, in the form of `undo --plan --json`.
+/// The effect of undoing a run, as `undo --plan --json` prints it.
 public struct UndoReport: Sendable, Encodable {
   /// The entity whose rows would be restored.
   public let entity: String
@@ -11,21 +11,22 @@ public struct UndoReport: Sendable, Encodable {
   public let run: UndoableRun
   /// The job's other undoable runs, newest first.
   public let others: [UndoableRun]
-  /// How many rows would be undone, are as before, are gone, or would be left alone because somebody changed
-  /// them.
+  /// How many rows would be undone, are as before, are gone, or would be left because others have
+  /// changed them.
   public let outcomes: Outcomes
-  /// The columns whose values were compared with those that the run set; empty for deleted rows, which are
-  /// looked for by key, and for changes of objects.
+  /// The columns whose values were compared with those that the run set.
+  ///
+  /// They are empty for deleted rows, which are found by key, and for changes of objects.
   public let comparedColumns: [String]
-  /// The first of the rows that would be left alone, with the values.
+  /// The first rows that would be left as others have changed them, with their values.
   public let changedSince: [String]
-  /// What an operator should know first.
+  /// Facts that an operator should know before the undo.
   public let warnings: [String]
 
-  /// Whether every row that the run recorded is as the run left it.
+  /// Whether every recorded row is still as the run left it.
   public var isAsLeft: Bool { outcomes.total == outcomes.succeeded }
 
-  /// Checks every row that a run of some work recorded; writes nothing.
+  /// Checks every row that a run of the work recorded; writes nothing.
   package init(
     undoingWork cause: some RunCause,
     run: String? = nil,
@@ -112,16 +113,17 @@ public struct UndoReport: Sendable, Encodable {
 }
 
 extension Job {
-  /// Checks every row that a run recorded: what its undo would do; writes nothing.
+  /// Checks what an undo would do with every row that a run recorded; writes nothing.
   ///
   /// - Parameters:
   ///   - run: The UUID of the run; nil for the last one that can be undone.
   ///   - identifiers: The rows to check; nil for all.
-  ///   - overwrites: Whether to also undo rows that somebody changed since.
-  ///   - limit: How many of the rows that would be left alone to report.
-  /// - Returns: What the undo would restore and leave alone.
-  /// - Throws: The errors with which ``BatchRun/init(undoing:run:only:overwriting:options:)`` would be refused.
-  /// - Complexity: O(*n*) in the rows; a chunk of them is held at once.
+  ///   - overwrites: Whether to undo rows even if others have changed them since then.
+  ///   - limit: The maximum number of rows to report that would be left as they are.
+  /// - Returns: What the undo would restore, and what it would leave.
+  /// - Throws: An error with which ``BatchRun/init(undoing:run:only:overwriting:options:)`` would
+  ///   be refused.
+  /// - Complexity: O(*n*) in the rows; one chunk of them is held at a time.
   public func planUndo(
     ofRun run: String? = nil,
     only identifiers: IdentifierList? = nil,

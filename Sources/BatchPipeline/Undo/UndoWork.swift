@@ -4,20 +4,18 @@ import BatchJobs
 import BatchSQLite
 import SystemPackage
 
-/// The work of a run that undoes another one.
 struct UndoWork: RunWork {
-  /// The work of undoing.
   let program: ProgramWork
   /// The name of the work whose run is undone.
   let name: String
-  /// The checkpoint of that job.
+  /// The checkpoint of that work.
   let checkpoint: FilePath
   let run: String?
   let identifiers: IdentifierList?
   let overwrites: Bool
   /// The archive of the job's deleted rows.
   let archive: String?
-  /// Whether the run is one by objects, which has no job file.
+  /// Whether the undone run changed objects, and so has no job file.
   let isByObjects: Bool
 
   init(
@@ -69,7 +67,7 @@ struct UndoWork: RunWork {
     }
   }
 
-  /// What determines the undone rows, in addition to the run.
+  /// Identifies the undone rows, together with the run.
   var fingerprint: JobFingerprint {
     get throws(BatchError) {
       JobFingerprint(of: program, identifiersHash: try identifiers?.packed.hashOfKeys)
@@ -77,23 +75,22 @@ struct UndoWork: RunWork {
   }
 }
 
-/// A run to undo, with its records.
 struct UndoPlan: StoreRunPlan {
   let store: Store
   let hooks: RunHooks
   let work: UndoWork
   let undo: StoredUndo
   let log: Log
-  /// What the records of one table depend on; a run by objects has that of each record.
+  /// The schema that the records of a table depend on; for a run by objects, each record has its
+  /// own.
   let expected: ExpectedSchema?
-  /// Whether the run was undone before, completely.
+  /// Whether the run was completely undone before.
   let wasUndone: Bool
 
-  /// The records of a run.
   enum Log {
-    /// Those of a job's run: rows of one entity, by one key.
+    /// The records of a job's run: rows of one entity, identified by one key.
     case rows(UndoLog<UndoRecord>, of: Entity, by: EntityKey)
-    /// Those of a run by objects.
+    /// The records of a run by objects.
     case objects(UndoLog<ChangeRecord>)
 
     /// The number of rows that can be undone.
@@ -149,7 +146,7 @@ struct UndoPlan: StoreRunPlan {
     let entity = try store.schema.entity(named: undo.entity)
     let key = try await store.key(of: entity, for: undo)
     if let header = work.identifiers?.header {
-      // Rows of an entity of Core Data's model are rows of its table.
+      // Rows of an entity of a Core Data model are rows of its table.
       let table = store.coreData?.entity(named: header.entityName)?.table
       guard header.entityName == entity.name || table == entity.table,
         store.identity.admits(header.storeIdentifier, atPath: store.path)
@@ -162,7 +159,7 @@ struct UndoPlan: StoreRunPlan {
         )
       }
     }
-    // A row may get what another one has.
+    // A row may get a unique value that another row still has.
     let isOrdered = try await store.hasUniqueIndex(of: entity, over: undo.shape.columns)
     let log = try UndoLog<UndoRecord>(
       of: undo,
@@ -233,7 +230,7 @@ struct UndoPlan: StoreRunPlan {
   func makeLane() throws(BatchError) -> WriterLane? {
     guard undo.shape.kind == .objects else { return try work.program.makeLane(in: store) }
     var program = work.program
-    // Their effects are among the records, and would occur twice.
+    // The effects of foreign keys are among the records, and would occur twice.
     program.database.foreignKeys = false
     return try program.makeLane(in: store, runningTriggers: false)
   }
@@ -289,15 +286,14 @@ struct UndoPlan: StoreRunPlan {
       let kind: IdentifierList.KeyKind = key.isRowID ? .integer : .encoded
       return try log.identifiers(identity, ofEntity: entity.name, kind).packed
     case .objects(let log):
-      // Keys of several tables, which belong to no entity.
+      // The keys are from several tables, and so of no single entity.
       return try log.identifiers(identity, ofEntity: Self.entity, .encoded).packed
     }
   }
 
-  /// The name that stands for the rows of several tables: that of the records' table.
+  /// Stands for the rows of several tables: the name of the records' table.
   private static let entity = "_batch_undo"
 
-  /// Restores the rows of an update or a transform.
   func transform(
     _ log: UndoLog<UndoRecord>,
     of entity: Entity,
@@ -331,14 +327,10 @@ struct UndoPlan: StoreRunPlan {
 }
 
 extension Store {
-  /// The records of a run of a job, or of the last one.
+  /// The records of a run of a job, or of the last run; throws `noUndo` if there are none.
   ///
-  /// If the job has a checkpoint, the last run must be this job file's: others of the same name have checkpoints of
-  /// their own, and their runs are undone only by name.
-  ///
-  /// - Parameter work: What names the run: its UUID, or the first characters of it, and the job.
-  /// - Returns: The records of the run.
-  /// - Throws: `BatchError` of code `noUndo`.
+  /// If the job has a checkpoint, the last run must be that of this job file: other files with the
+  /// same job name have checkpoints of their own, and their runs are undone only by UUID.
   fileprivate func undo(of work: UndoWork) async throws(BatchError) -> StoredUndo {
     let (name, checkpoint) = (work.name, work.checkpoint)
     let undos = try await undoableRuns(ofJob: name)
@@ -390,8 +382,8 @@ extension Store {
         remedy: "to undo an earlier one, use --run: \(undos.list)"
       )
     }
-    // A job file without its own run may belong to a copy of the database, and one whose folder was
-    // moved still has the run's checkpoint.
+    // A job file without a run of its own may belong to a copy of the database, and one whose
+    // folder was moved still has the run's checkpoint.
     if let own = try? Checkpoint(reading: checkpoint), own.metadata.run != last.run,
       let other = runs.first(where: { $0.run == last.run })?.checkpoint,
       FilePath(other) != FileSystem.absolute(checkpoint)
@@ -421,8 +413,8 @@ extension Store {
 
   /// The key that identified the rows of a run.
   ///
-  /// - Throws: `BatchError` of code `noUndo` for an entity that has changed so that its rows cannot
-  ///   be restored.
+  /// - Throws: `BatchError` of code `noUndo` if the entity has changed so that its rows cannot be
+  ///   restored.
   fileprivate func key(
     of entity: Entity,
     for undo: StoredUndo
@@ -452,7 +444,7 @@ extension Store {
       )
     }
     if let key = entity.key, key.columns == undo.shape.key { return key }
-    // The job has named another one.
+    // The job has specified another key.
     let schema = schema
     let request = FetchRequest(entity: undo.entity, predicate: nil, key: undo.shape.key)
     return try await connection(label: "batch.plan").perform { connection throws(BatchError) in
@@ -469,7 +461,7 @@ extension Store {
     }
   }
 
-  /// Whether some columns of an entity are unique.
+  /// Whether a unique index of the entity includes some of the columns.
   fileprivate func hasUniqueIndex(
     of entity: Entity,
     over columns: [String]
@@ -488,7 +480,7 @@ extension Store {
 }
 
 extension [StoredUndo] {
-  /// The first few, with their start times.
+  /// The first few runs, with their start times.
   fileprivate var list: String {
     prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows.grouped) rows" }.joined(
       separator: "; "
@@ -497,14 +489,10 @@ extension [StoredUndo] {
 }
 
 extension String {
-  /// A declared type in words.
   fileprivate var shownType: String { isEmpty ? "of no type" : self }
 }
 
 extension PackedIdentifiers {
-  /// A hash of the keys in their order.
-  ///
-  /// - Complexity: O(*n*)
   fileprivate var hashOfKeys: String {
     get throws(BatchError) {
       var hash: UInt64 = 0

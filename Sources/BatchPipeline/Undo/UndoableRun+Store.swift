@@ -16,16 +16,18 @@ extension UndoableRun {
     )
   }
 
-  /// The undo records of a job's run, and what its undo has recorded.
+  /// The undo records of a run of the work, and the undo of that run if it is complete.
   init(_ stored: StoredUndo, of work: some RunCause) {
     self.init(stored)
     undo = stored.isUndone ? CompletedUndo(of: stored.run, ofWork: work) : nil
   }
 
-  /// The undo records of a checkpoint's run in its database; nil if there are none, if the file is
-  /// not a checkpoint, or if the database cannot be read.
+  /// Finds the undo records of a checkpoint's run in its database.
   ///
-  /// - Parameter path: The checkpoint.
+  /// It is nil if there are none, if the file is not a checkpoint, or if the database cannot be
+  /// read.
+  ///
+  /// - Parameter path: The checkpoint of the run.
   public init?(ofCheckpoint path: FilePath) async {
     guard let metadata = try? Checkpoint(reading: path).metadata,
       let database = metadata.database,
@@ -34,7 +36,7 @@ extension UndoableRun {
         $0.run == metadata.run
       })
     else { return nil }
-    // As much of the work as determines the checkpoint of its undo.
+    // Only the part of the work that determines the checkpoint of its undo.
     var policy = RunPolicy()
     policy.checkpoint.path = path
     let work = ProgramWork(
@@ -47,7 +49,7 @@ extension UndoableRun {
     self.init(undo, of: work)
   }
 
-  /// The undo records of the run of the checkpoint at a path; see the other initializer.
+  /// Finds the undo records for a checkpoint whose path is given as text.
   @_disfavoredOverload
   public init?(ofCheckpoint path: String) async {
     await self.init(ofCheckpoint: FilePath(path))

@@ -4,18 +4,20 @@ public import BatchIdentifiers
 public import BatchSQLite
 public import SystemPackage
 
-/// Whether a job's last run changed what the job declares and nothing else, compared with a copy of the database
-/// from before it.
+/// A comparison of a database after a job's last run with a copy from before it.
+///
+/// It shows whether the run changed what the job declares, and nothing else.
 ///
 ///     let verification = try await job.verify(against: "shop-before.db")
 ///     for difference in verification.differences { print(difference.table, difference.key) }
 ///
-/// Every row of every table is matched by key and compared by storage class and bytes. In the rows
-/// that the run did, an update may set the columns it names, a transform those it may write; a
-/// deletion may remove them, with a copy of each in the archive, if any, and no other new row
-/// there. Everything else is a difference, including changes by triggers and foreign keys. Left out
-/// are views, virtual tables (but not the tables that hold their data), the `_batch_…` tables of
-/// runs and SQLite's statistics.
+/// Every row of every table is matched by key and compared by storage class and bytes.
+///
+/// In the rows that the run processed, an update may change the columns that it sets, and a
+/// transform those that it may write. A deletion may remove the rows; if there is an archive, it
+/// must have a copy of each, and no other new rows. Everything else is a difference, including
+/// changes by triggers and foreign keys. The comparison excludes views, virtual tables (but not the
+/// tables that hold their data), the `_batch_…` tables of runs, and the statistics of SQLite.
 public struct Verification: Sendable, Encodable {
   /// The job's name.
   public let job: String
@@ -23,46 +25,47 @@ public struct Verification: Sendable, Encodable {
   public let run: String
   /// The database of the job.
   public let database: String
-  /// The copy.
+  /// The path of the copy.
   public let file: String
-  /// How many identifiers the run did.
+  /// The number of identifiers that the run has done.
   public let selected: Int
-  /// How many tables were compared.
+  /// The number of tables compared.
   public let tables: Int
-  /// How many rows were compared, including those in only one of the two.
+  /// The number of rows compared, including those in only one of the two databases.
   public let rows: Int
   /// The tables whose rows were not compared, and why.
   package let uncompared: [UncomparedTable]
-  /// The columns, as `table.column`, that the job sets: that they differ in selected rows is declared, but
-  /// nothing knows what the values should be.
+  /// The columns that the job sets, as `table.column`.
+  ///
+  /// Their values may differ in selected rows, but whether the new values are right is unknown.
   public let uncheckedColumns: [String]
-  /// How many rows differ in columns that the job sets.
+  /// The number of rows that differ in columns that the job sets.
   public let changedAsDeclared: Int
-  /// How many rows the job deleted.
+  /// The number of rows that the job deleted.
   public let deletedAsDeclared: Int
-  /// How many rows of the archive are their copies.
+  /// The number of rows in the archive that are copies of these.
   public let archivedAsDeclared: Int
-  /// How many rows have values that the job does not explain.
+  /// The number of rows with values that the job does not explain.
   public let changed: Int
-  /// How many rows are only in the database.
+  /// The number of rows that are only in the database.
   public let added: Int
-  /// How many rows are only in the copy.
+  /// The number of rows that are only in the copy.
   public let removed: Int
-  /// How many tables, indexes, triggers and views differ.
+  /// The number of tables, indexes, triggers and views that differ.
   public let schema: Int
-  /// The number of differing rows, and their columns, per table with differences.
+  /// For each table with differences, the number of rows and the columns that differ.
   package let byTable: [TableDifferences]
   /// The first of these differences.
   public let differences: [StoreDifference]
   /// Possible causes, in words.
   public let notes: [String]
 
-  /// How many differences there are that the job does not explain.
+  /// The number of differences that the job does not explain.
   public var differenceCount: Int { changed + added + removed + schema }
-  /// Whether only what the job explains differs.
+  /// Whether the job explains all differences.
   public var isAsDeclared: Bool { differenceCount == 0 }
 
-  /// Compares the database of a job with a copy of it, a number of rows at a time.
+  /// Compares the database of a job with a copy, some rows at a time.
   package init(
     of job: Job,
     against file: FilePath,
@@ -115,7 +118,7 @@ public struct Verification: Sendable, Encodable {
   /// The maximum number of differences to keep.
   public static let maximumLimit = 1000
 
-  /// The path of a copy, which must not be the database itself.
+  /// The copy must not be the database itself.
   private static func path(
     ofCopy file: FilePath,
     of store: Store
@@ -169,7 +172,6 @@ extension Verification {
 }
 
 extension Store {
-  /// Refuses a database that is not a copy of this one.
   fileprivate func refuseOther(_ copy: Store) throws(BatchError) {
     let remedy = "name a copy of \(path) from before the run"
     if !identity.isDerived, !copy.identity.isDerived, identity.uuid != copy.identity.uuid {
@@ -194,24 +196,26 @@ extension Store {
 }
 
 extension Job {
-  /// Compares the job's database with a copy of it: whether only what one of its runs declares has changed.
+  /// Checks that only what a run declares has changed, by comparing the database with a copy.
   ///
-  /// Both are only read, in transactions that last as long as the comparison: with a write-ahead log, others
-  /// may write meanwhile, and the log grows.
+  /// Both are only read, in transactions that last as long as the comparison. With a write-ahead
+  /// log, others may write in the meantime, and the log grows.
   ///
   /// - Parameters:
-  ///   - file: A backup or a clone of the database, from before the run.
-  ///   - name: The UUID of one of the job's last runs, or the first characters of it; nil for the last.
-  ///   - columns: Columns of the job's table that may also differ in the rows that the run did, each as
-  ///     `table.column`: one that a trigger maintains, for example.
-  ///   - limit: How many differences to keep, up to ``Verification/maximumLimit``; all are counted.
+  ///   - file: A backup or a clone of the database from before the run.
+  ///   - name: The UUID of one of the job's last runs, or the beginning of it; nil for the last
+  ///     run.
+  ///   - columns: Other columns of the job's table that may differ in the rows that the run has
+  ///     done, as `table.column`, such as a column that a trigger maintains.
+  ///   - limit: The number of differences to keep, up to ``Verification/maximumLimit``; all are
+  ///     counted.
   ///   - progress: Called with the number of rows compared so far, on any thread.
-  /// - Returns: What differs.
-  /// - Throws: `BatchError` of code `otherStore` if the file is not a copy of the database, `alreadyRunning`
-  ///   if the run is alive, `otherRun` if the job is no longer that of its checkpoint, or the error of a
-  ///   file that cannot be read.
-  /// - Complexity: O(*n*) in the rows of both. Holds the packed list of identifiers, 8 bytes each unless
-  ///   they are integers, and the kept differences.
+  /// - Returns: The differences.
+  /// - Throws: `BatchError` of code `otherStore` if the file is not a copy of the database,
+  ///   `alreadyRunning` if the run is alive, `otherRun` if the job is no longer that of its
+  ///   checkpoint, or the error of a file that cannot be read.
+  /// - Complexity: O(*n*) in the rows of both databases. Memory is needed for the packed list of
+  ///   identifiers, 8 bytes each unless they are integers, and for the kept differences.
   public func verify(
     against file: FilePath,
     run name: String? = nil,

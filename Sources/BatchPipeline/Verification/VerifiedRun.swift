@@ -4,17 +4,16 @@ import BatchIdentifiers
 import BatchSQLite
 import SystemPackage
 
-/// A job's last run, as far as it determines what may differ.
+/// The facts about a job's last run that determine which differences are expected.
 struct VerifiedRun {
   let store: Store
-  /// The run's UUID.
   let run: String
   /// The number of done identifiers.
   let done: Int
-  /// The job's possible changes of these rows; nil if nothing may differ.
+  /// The changes that the job may make to these rows; nil if nothing may differ.
   let expected: ExpectedChanges?
 
-  /// The run's change, as a statement that fires the same triggers; nil if it wrote nothing.
+  /// A statement that fires the same triggers as the run; nil if the run wrote nothing.
   private let statement: String?
 
   init(
@@ -59,7 +58,7 @@ struct VerifiedRun {
 }
 
 extension VerifiedRun {
-  /// The triggers that the run has fired, and what they may have written.
+  /// Notes about the triggers that the run has fired, and what they may have written.
   func notesAboutTriggers() async throws(BatchError) -> [String] {
     guard let statement else { return [] }
     return try await store.connection(label: "batch.verify").perform {
@@ -91,7 +90,7 @@ extension Job.Action {
 }
 
 extension Job {
-  /// A statement that writes the job's columns, or deletes rows, like the job.
+  /// A statement that sets the job's columns, or deletes rows, like the job.
   fileprivate func statement(in store: Store) throws(BatchError) -> String? {
     guard action.writes else { return nil }
     let entity = try store.schema.entity(named: source.entity)
@@ -118,7 +117,7 @@ extension Job {
     return columns
   }
 
-  /// The columns of the job's table that others may have written in its rows.
+  /// Columns of the job's table that others may have changed in the rows of the run.
   private func columns(
     named names: [String],
     of entity: Entity,
@@ -141,7 +140,7 @@ extension Job {
     return columns
   }
 
-  /// The job's possible changes of some rows; nil if it leaves all unchanged.
+  /// The changes that the job may make to some rows; nil if it leaves all unchanged.
   fileprivate func expectedChanges(
     in store: Store,
     allowing others: [String],
