@@ -3,7 +3,7 @@ import SwiftDiagnostics
 import SwiftSyntax
 import SwiftSyntaxMacros
 
-/// What is wrong with a declaration, and how to fix it.
+/// A problem of a declaration, or the fix for it.
 struct Message: DiagnosticMessage, FixItMessage {
   let id: String
   let message: String
@@ -14,13 +14,7 @@ struct Message: DiagnosticMessage, FixItMessage {
 }
 
 extension MacroExpansionContext {
-  /// Refuses a declaration.
-  ///
-  /// - Parameters:
-  ///   - node: The location of the mistake.
-  ///   - id: The kind of mistake.
-  ///   - message: What is wrong.
-  ///   - fix: The fix, with the change; nil if only the author can know it.
+  /// Reports an error at a node; `fix` is nil if only the author can know it.
   func refuse(
     _ node: some SyntaxProtocol,
     _ id: String,
@@ -40,7 +34,7 @@ extension MacroExpansionContext {
 }
 
 extension FixIt.Change {
-  /// Replaces a node by another of its kind.
+  /// Replaces a node by another of the same kind.
   static func replace<Node: SyntaxProtocol>(_ old: Node, with new: Node) -> FixIt.Change {
     .replace(oldNode: Syntax(old), newNode: Syntax(new))
   }

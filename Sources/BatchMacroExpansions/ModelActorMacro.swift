@@ -3,7 +3,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// The container, the executor and the initializer of an actor with its own context.
+/// Adds the container, the executor and the initializer of an actor with its own context.
 enum ModelActorMacro: MemberMacro, ExtensionMacro {
   static func expansion(
     of node: AttributeSyntax,

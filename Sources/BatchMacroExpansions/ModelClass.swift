@@ -4,14 +4,14 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// A class that `@Model` is attached to, and what it expands to.
+/// A class with `@Model`, and its expansion.
 struct ModelClass {
   private let declaration: ClassDeclSyntax
   private let node: AttributeSyntax
   private let superclass: TypeSyntax
   private let properties: [StoredProperty]
 
-  /// Reads a declaration, and refuses what is wrong with it; nil if nothing is left to expand.
+  /// Reads a declaration and reports its mistakes; nil if nothing is left to expand.
   init?(
     _ declaration: some DeclGroupSyntax,
     _ node: AttributeSyntax,
@@ -62,7 +62,7 @@ struct ModelClass {
 
   // MARK: Expansion
 
-  /// The mapping, and the initializer that contexts use unless the class inherits it.
+  /// The mapping, and the initializer that contexts use, unless it is inherited.
   var members: [DeclSyntax] {
     var members: [DeclSyntax] = []
     if isTop, isFinal {
@@ -113,7 +113,7 @@ struct ModelClass {
     if let rule = property.relationship?.argument("deleteRule") {
       parts.append("onDelete: \(rule)")
     }
-    // Nothing is related to a new object, whatever its class.
+    // A new object has no related objects, whatever their class.
     if let value = property.defaultValue, !property.isEmptyList {
       parts.append("default: { \(value) }")
     }
@@ -191,8 +191,7 @@ struct ModelClass {
     )
   }
 
-  /// Refuses a designated initializer that sets properties before the object that stores them
-  /// exists.
+  /// Refuses a designated initializer that sets properties before the storage of the object exists.
   private static func refuse(
     _ initializer: InitializerDeclSyntax,
     in context: some MacroExpansionContext
@@ -215,12 +214,11 @@ struct ModelClass {
 }
 
 extension StoredProperty {
-  /// Whether `@Attribute` has an option.
   fileprivate func has(option: String) -> Bool {
     attribute?.options.contains { $0.hasSuffix(".\(option)") } ?? false
   }
 
-  /// Whether the default is an empty list, which may mean a relationship.
+  /// Whether the default is an empty list, which may be that of a relationship.
   fileprivate var isEmptyList: Bool {
     guard elementType != nil else { return false }
     return defaultValue?.as(ArrayExprSyntax.self)?.elements.isEmpty ?? false

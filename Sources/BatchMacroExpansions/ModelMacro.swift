@@ -3,7 +3,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// `@Model`: the mapping of a class, its conformance, and accessors for its properties.
+/// Expands `@Model`: the mapping of a class, its conformance, and accessors for its properties.
 enum ModelMacro: MemberMacro, MemberAttributeMacro, ExtensionMacro {
   static func expansion(
     of node: AttributeSyntax,
@@ -11,7 +11,7 @@ enum ModelMacro: MemberMacro, MemberAttributeMacro, ExtensionMacro {
     conformingTo protocols: [TypeSyntax],
     in context: some MacroExpansionContext
   ) -> [DeclSyntax] {
-    // Of the three roles, this one reports mistakes.
+    // Only this one of the three roles reports mistakes.
     guard let model = ModelClass(declaration, node, refusingIn: context) else { return [] }
     return model.members
   }
@@ -60,8 +60,7 @@ extension ClassDeclSyntax {
 }
 
 extension DeclModifierListSyntax {
-  /// The access modifier of members as accessible as their type, with a space; nothing for
-  /// `internal`.
+  /// The access level of a type for its members, followed by a space; empty for `internal`.
   var access: String {
     for modifier in self {
       switch modifier.name.tokenKind {
@@ -77,7 +76,6 @@ extension DeclModifierListSyntax {
 }
 
 extension TokenSyntax {
-  /// Other text replacing the token.
   func replaced(by text: String) -> TokenSyntax { with(\.tokenKind, .identifier(text)) }
 }
 #endif

@@ -2,7 +2,6 @@
 import SwiftCompilerPlugin
 import SwiftSyntaxMacros
 
-/// The program that expands macros for the compiler.
 @main
 struct Plugin: CompilerPlugin {
   let providingMacros: [any Macro.Type] = [
@@ -11,7 +10,7 @@ struct Plugin: CompilerPlugin {
   ]
 }
 #else
-/// Nothing, if the trait `Macros` is off: the target still exists, as a program.
+/// Without the trait `Macros`, the target still exists as a program, which does nothing.
 @main
 struct Plugin {
   static func main() {}

@@ -3,7 +3,7 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// The accessors of a property, as written by hand.
+/// Makes the accessors of a property, as they would be written by hand.
 enum PropertyMacro: AccessorMacro {
   static func expansion(
     of node: AttributeSyntax,
@@ -19,7 +19,7 @@ enum PropertyMacro: AccessorMacro {
   }
 }
 
-/// A macro that `@Model` reads, with no expansion of its own.
+/// A macro that `@Model` reads, without an expansion of its own.
 enum MarkerMacro: PeerMacro {
   static func expansion(
     of node: AttributeSyntax,

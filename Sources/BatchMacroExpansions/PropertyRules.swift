@@ -4,13 +4,11 @@ import SwiftSyntax
 import SwiftSyntaxBuilder
 import SwiftSyntaxMacros
 
-/// The rules for a property of a model.
 struct PropertyRules {
-  /// The treatment of a property.
   enum Result {
-    /// It is in the mapping.
+    /// It becomes part of the mapping.
     case kept(StoredProperty)
-    /// It is the class's own.
+    /// It remains an ordinary property of the class.
     case left
     case refused
   }
@@ -153,7 +151,7 @@ struct PropertyRules {
     )
   }
 
-  /// Refuses several relationships to one class whose inverses cannot be told apart.
+  /// Refuses several relationships with the same class if their inverses cannot be told apart.
   static func refuseAmbiguities(
     among properties: [StoredProperty],
     in context: some MacroExpansionContext

@@ -7,7 +7,7 @@ struct StoredProperty {
   let binding: PatternBindingSyntax
   let identifier: TokenSyntax
 
-  /// The property, if the declaration declares one instance property.
+  /// Fails unless the declaration declares one instance property.
   init?(_ declaration: VariableDeclSyntax) {
     let isOfType = declaration.modifiers.contains {
       [.keyword(.static), .keyword(.class)].contains($0.name.tokenKind)
@@ -20,11 +20,11 @@ struct StoredProperty {
     identifier = pattern.identifier
   }
 
-  /// The name, without the backticks of a keyword.
+  /// The name without the backticks of a keyword.
   var name: String { identifier.text.filter { $0 != "`" } }
   var type: TypeSyntax? { binding.typeAnnotation?.type }
 
-  /// Whether the macro turns the property into accessors.
+  /// Whether the macro replaces the property by accessors.
   var isKept: Bool { declaration.hasAttribute("Transient") == nil && !isComputed && !hasObservers }
 
   var isComputed: Bool {
@@ -51,7 +51,7 @@ struct StoredProperty {
   /// The arguments of `@Relationship`.
   var relationship: AttributeSyntax? { declaration.hasAttribute("Relationship") }
 
-  /// The initial value of a new object, unless it is the default anyway.
+  /// The initial value of a new object; nil if it is the default anyway.
   var defaultValue: ExprSyntax? {
     guard let value = binding.initializer?.value.trimmed, !value.is(NilLiteralExprSyntax.self),
       relationship == nil
@@ -59,7 +59,7 @@ struct StoredProperty {
     return value
   }
 
-  /// The type of a property without an annotation, by its literal.
+  /// The type of a property without an annotation, inferred from its literal.
   var literalType: String? {
     guard let value = binding.initializer?.value else { return nil }
     if value.is(IntegerLiteralExprSyntax.self) { return "Int" }
@@ -80,7 +80,6 @@ extension AccessorDeclSyntax {
 }
 
 extension WithAttributesSyntax {
-  /// The attribute with a name.
   func hasAttribute(_ name: String) -> AttributeSyntax? {
     attributes.lazy.compactMap { $0.as(AttributeSyntax.self) }.first { attribute in
       let written = attribute.attributeName.trimmedDescription
@@ -94,7 +93,6 @@ extension AttributeSyntax {
     if case .argumentList(let list) = arguments { list } else { nil }
   }
 
-  /// The argument with a label.
   func argument(_ label: String) -> ExprSyntax? {
     list?.first { $0.label?.text == label }?.expression.trimmed
   }
@@ -106,7 +104,7 @@ extension AttributeSyntax {
 }
 
 extension ExprSyntax {
-  /// The last name of a key path: `order` of `\Line.order`.
+  /// The last name of a key path, such as `order` in `\Line.order`.
   var lastName: String? {
     let component = self.as(KeyPathExprSyntax.self)?.components.last?.component
     let name = component?.as(KeyPathPropertyComponentSyntax.self)?.declName.baseName.text

@@ -6,13 +6,12 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// The name of the program; an executable with its own handlers has its own name.
+/// The name of the executable: one with handlers of its own has another name.
 private let toolName = FilePath(CommandLine.arguments[0]).lastComponent?.string ?? "batch"
 
 /// The usage line of a command, short enough for a terminal.
 func usage(_ command: String) -> String { "\(toolName) \(command)" }
 
-/// The `batch` command.
 struct Batch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: toolName,
@@ -39,7 +38,7 @@ struct Batch: AsyncParsableCommand {
   )
 
   static func run() async {
-    // A reader that closes the pipe, such as head, ends the command without an error. Runs continue.
+    // If a reader such as head closes the pipe, the command ends without an error. Runs continue.
     signal(SIGPIPE) { _ in _exit(0) }
     if let remedy = remedy(for: Array(CommandLine.arguments.dropFirst())) {
       Self.end(with: ValidationError(remedy))
@@ -60,11 +59,11 @@ struct Batch: AsyncParsableCommand {
     }
   }
 
-  /// Ends the process with an error of the command line, or with the help that was asked for.
+  /// Ends the process with an error of the command line, or with the requested help.
   private static func end(with error: any Error) -> Never {
     let (message, label) = (fullMessage(for: error), "Error: ")
     guard message.hasPrefix(label) else { exit(withError: error) }
-    // All errors of the program have one form.
+    // All errors of the program have the same form.
     let parts = message.dropFirst(label.count).split(separator: "\n", maxSplits: 1)
     Terminal.complain(String(parts.first ?? ""))
     if parts.count > 1 { Terminal.say(String(parts[1])) }
@@ -73,7 +72,7 @@ struct Batch: AsyncParsableCommand {
 }
 
 extension Batch {
-  /// Names that other programs have for these commands.
+  /// The names that other programs use for these commands.
   private static let synonyms = [
     "start": "run", "exec": "run", "execute": "run", "go": "run", "stop": "cancel",
     "kill": "cancel",
@@ -84,7 +83,7 @@ extension Batch {
     "create": "new", "init": "new", "doc": "explain",
   ]
 
-  /// What is wrong with a command line that names no command, or another program's option.
+  /// Advice for a command line without a command, or with an option of another program.
   private static func remedy(for arguments: [String]) -> String? {
     let commands = configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
     if let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) {
@@ -100,9 +99,8 @@ extension Batch {
 }
 
 extension ExitStatus {
-  /// Ends the process.
   func end() -> Never { exit(rawValue) }
 }
 
-/// Ends the process; within a command, the name `exit` is another's.
+/// Within a command, `exit` is a method of the command.
 private func endProcess(_ status: Int32) -> Never { exit(status) }

@@ -4,7 +4,7 @@ import BatchPipeline
 import BatchPlatform
 import BatchSQLite
 
-/// The whole command line of `batch`, for an executable with its own handlers.
+/// The command line of `batch`, for an executable with its own handlers.
 ///
 ///     import BatchTool
 ///
@@ -15,16 +15,16 @@ import BatchSQLite
 ///       }
 ///     }
 ///
-/// `shop run job.json` then also runs jobs whose action has `"handler": "reprice"`; all other commands of
-/// `batch` work as well.
+/// Then `shop run job.json` also runs jobs whose action has `"handler": "reprice"`, and all other
+/// commands of `batch` work as well.
 public struct BatchTool: Sendable {
-  /// The threads of a command beside those of Swift's tasks: the writer, its checkpoints, the output,
-  /// signals, hooks, libdispatch's own, and a few readers.
+  /// The threads of a command besides those of Swift's tasks: the writer, its checkpoints, the
+  /// output, signals, hooks, those of libdispatch itself, and a few readers.
   private static let spareThreads = 8
 
   private let handlers: [String: TransformHandler]
 
-  /// The handlers that the commands of the running tool know.
+  /// The handlers of the tool that is running.
   @TaskLocal static var handlers: [String: TransformHandler] = [:]
 
   /// Makes a tool with handlers.
@@ -34,11 +34,12 @@ public struct BatchTool: Sendable {
     self.handlers = handlers
   }
 
-  /// Runs the command of the command line; unless its status is 0, ends the process with a status of
-  /// `Documentation/CommandLine.md`.
+  /// Runs the command of the command line.
+  ///
+  /// Unless the exit status is 0, this ends the process; see `Documentation/CommandLine.md`.
   public func run() async {
     returnLargeBlocks()
-    // Before anything is awaited: a task without a thread would wait forever.
+    // Must precede the first await: a task without a thread would wait forever.
     do throws(BatchError) {
       let cores = ProcessInfo.processInfo.activeProcessorCount
       try DetachedThread.require(cores + Self.spareThreads)

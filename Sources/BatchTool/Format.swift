@@ -2,30 +2,30 @@ import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 
-/// Numbers for people.
+/// Formats numbers for people.
 enum Format {
-  /// `1 chunk`, `2 chunks`.
+  /// Formats `1 chunk`, `2 chunks`.
   static func count(_ value: Int, _ noun: String) -> String {
     "\(value.grouped) \(noun)\(value == 1 ? "" : "s")"
   }
 
-  /// `1 try`, `2 tries`.
+  /// Formats `1 try`, `2 tries`.
   static func count(_ value: Int, _ noun: String, _ plural: String) -> String {
     "\(value.grouped) \(value == 1 ? noun : plural)"
   }
 
-  /// `4.2 MB`.
+  /// Formats `4.2 MB`.
   static func bytes(_ value: Int) -> String { "\(ByteSize(bytes: Int64(value)))" }
 
-  /// `821,000`, `4.2`: a slow rate keeps its fraction.
+  /// Formats `821,000`, `4.2`: a low rate keeps its decimals.
   static func rate(_ value: Double) -> String {
     value < 10 ? "\((value * 1000).rounded() / 1000)" : Int(value).grouped
   }
 
-  /// `0.41 s`, `3:05`, `2:10:00`.
+  /// Formats `0.41 s`, `3:05`, `2:10:00`.
   static func seconds(_ value: Double) -> String { Duration.seconds(value).shown }
 
-  /// The undo records of a run: `336,776 rows, 1.2 MB, until 2026-11-29T10:00:00Z`.
+  /// Formats `336,776 rows, 1.2 MB, until 2026-11-29T10:00:00Z`.
   static func undo(_ undo: UndoableRun) -> String {
     let time = undo.keptUntil.map { ", until \($0)" } ?? ""
     let isUndone =
@@ -35,6 +35,5 @@ enum Format {
     return "\(count(undo.rows, "row")), \(bytes(undo.bytes))\(time)\(isUndone)"
   }
 
-  /// One digit after the point.
   static func decimal(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 }

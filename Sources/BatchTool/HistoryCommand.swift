@@ -50,7 +50,7 @@ struct HistoryCommand: AsyncParsableCommand {
     }
   }
 
-  /// A line of the table: 80 columns, unless a number has more than eight digits.
+  /// Formats a row of the table in 80 columns, unless a number has more than eight digits.
   private static func columns(_ cells: String...) -> String {
     let widths = [-8, -19, 8, -13, 10, 10, 6]
     let padded = zip(cells, widths).map { cell, width in

@@ -4,9 +4,8 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// What to do with the identifiers that a command finds.
+/// Options for printing or saving identifiers.
 struct IdentifierOutput: ParsableArguments {
-  /// How identifiers are printed.
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case key, uri, json, ids
   }
@@ -32,7 +31,7 @@ struct IdentifierOutput: ParsableArguments {
     if count, output != nil { throw ValidationError("--count and --output exclude each other.") }
   }
 
-  /// Prints, counts or saves a list of identifiers of a store; prints each with its row's own entity.
+  /// Prints, counts or saves identifiers; prints each with the entity of its row.
   func emit(
     _ list: PackedIdentifiers,
     of store: Store?,
@@ -50,10 +49,10 @@ struct IdentifierOutput: ParsableArguments {
     }
   }
 
-  /// For how many rows the store is asked at once for their entities.
+  /// The number of rows whose entities are read from the store at once.
   private static let partCount = 4_096
 
-  /// Prints, counts or saves a list; a file gets the permissions.
+  /// Prints, counts or saves identifiers; `permissions` apply to a new file.
   func emit(_ list: PackedIdentifiers, permissions: FilePermissions) throws(BatchError) {
     if count {
       try Terminal.print(String(list.count))
@@ -72,7 +71,7 @@ struct IdentifierOutput: ParsableArguments {
 }
 
 extension IdentifierOutput.Format {
-  /// The form of a text; nil for that of a file.
+  /// Nil for the format of a file.
   fileprivate var text: IdentifierTextFormat? {
     switch self {
     case .key: .key

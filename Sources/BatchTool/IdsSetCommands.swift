@@ -57,13 +57,12 @@ struct IdsSubtractCommand: AsyncParsableCommand {
   }
 }
 
-/// The sources of a set operation.
 struct IdentifierSources: ParsableArguments {
   @Argument(help: "Job files, identifier files or checkpoints.", completion: .file())
   var sources: [String]
 
-  /// Combines the sorted identifiers of the sources from the first to the last; with the permissions that
-  /// all sources grant.
+  /// Combines the sorted identifiers of the sources from first to last; the permissions are those
+  /// that all sources grant.
   func combine(
     _ operation: (PackedIdentifiers, PackedIdentifiers) throws(BatchError) -> IdentifierList
   ) async throws(BatchError) -> (PackedIdentifiers, FilePermissions) {

@@ -85,13 +85,13 @@ extension IdsShowCommand {
 }
 
 extension String {
-  /// The text as a field of CSV (RFC 4180).
+  /// Quotes the text for CSV where RFC 4180 requires it.
   fileprivate var asCSV: String {
     contains { ",\"\r\n".contains($0) } ? "\"\(replacing("\"", with: "\"\""))\"" : self
   }
 }
 
-/// The identifiers of a job's last run, or of a file.
+/// Selects identifiers of a job's last run, or of a file.
 func selection(
   of source: String,
   outcome: IdentifierSelection.Outcome = .all,
@@ -102,7 +102,7 @@ func selection(
   }
   let path = FilePath(source)
   guard Job.isJobFile(path) else {
-    // The store knows which rows of a run by objects are done.
+    // Only the store knows which rows of a run by objects are done.
     if outcome != .all || run != nil, let records = try? path.records() {
       return try await records.identifiers(outcome, ofRun: run)
     }

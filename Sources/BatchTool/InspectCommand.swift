@@ -53,7 +53,7 @@ struct InspectCommand: AsyncParsableCommand {
       ]
       if let undo { lines.append(("undo", Format.undo(undo))) }
       if !run.failed.isEmpty { lines.append(("failed", run.failed.count.grouped)) }
-      // The first few show what is wrong; --json and `batch ids --outcome failed` have all.
+      // The first few failures show the problem; --json and `batch ids --outcome failed` print all.
       for failed in run.failed.prefix(10) {
         lines.append(("", "\(failed.identifier): \(failed.failure.message)"))
       }
@@ -65,7 +65,7 @@ struct InspectCommand: AsyncParsableCommand {
     }
   }
 
-  /// Checks each record of a history and adds up their sizes.
+  /// Checks each record of a history, and adds up their sizes.
   private func inspectFolder() throws {
     let entries = RunHistory(folder: FilePath(file)).entries
     let inspections = entries.map { entry in
@@ -88,12 +88,12 @@ struct InspectCommand: AsyncParsableCommand {
       let bytes = entries.reduce(0) { $0 + Int($1.byteCount) }
       try Terminal.print("\(Format.count(entries.count, "record")), \(Format.bytes(bytes))")
     }
-    // All are checked before a damaged one fails the command.
+    // All records are checked before a damaged one fails the command.
     for inspection in inspections { _ = try inspection.get() }
   }
 }
 
-/// The contents of a file, and the database's undo records of its run.
+/// The JSON of a file's content, with the undo records of its run in the database.
 private struct InspectionLine: Encodable {
   let inspection: FileInspection
   let undo: UndoableRun?

@@ -4,7 +4,6 @@ import BatchPipeline
 import BatchPlatform
 import SystemPackage
 
-/// The arguments of every command about a job.
 struct JobArguments: ParsableArguments {
   @Argument(help: "The job file, or - for standard input.", completion: .file(extensions: ["json"]))
   var job: String
@@ -18,7 +17,6 @@ struct JobArguments: ParsableArguments {
   )
   var parameters: [String] = []
 
-  /// Reads and checks the job file.
   func load() async throws(BatchError) -> Job {
     if job == Job.standardInputName {
       Job.announceReading()
@@ -48,36 +46,32 @@ struct JobArguments: ParsableArguments {
 }
 
 extension Job {
-  /// The argument that stands for standard input.
+  /// The argument for standard input.
   static let standardInputName = "-"
 
-  /// Says what the command waits for: it would seem to hang.
+  /// Tells the user that the command waits for input, since it would seem to hang.
   fileprivate static func announceReading() {
     guard isatty(STDIN_FILENO) == 1 else { return }
     Terminal.say("reading the job from standard input; end it with Ctrl-D")
   }
 }
 
-/// The records that an argument names: by a job file, the checkpoint of a program's own run, or standard input.
+/// The records for a job file, the checkpoint of a program's own run, or standard input.
 func runRecords(named argument: String) throws(BatchError) -> any RunRecords {
   guard argument == Job.standardInputName else { return try FilePath(argument).records() }
   Job.announceReading()
   return try Job.ofStandardInput().records
 }
 
-/// The work that an argument names, for a command that works only on SQLite.
-///
-/// - Throws: `BatchError` as ``runRecords(named:)`` does, and `invalidJob` for a job on PostgreSQL.
+/// The work for an argument; throws `invalidJob` for a job on PostgreSQL.
 func requireWork(named argument: String, for command: String) throws(BatchError) -> any RunCause {
   let cause = try runRecords(named: argument).cause
   try cause.requireFile(for: command)
   return cause
 }
 
-/// Reads the job that an argument names, for a command that works only on SQLite and needs more than a record.
-///
-/// - Throws: `BatchError` as ``runRecords(named:)`` does, and `invalidJob` for a job on PostgreSQL and for work without a
-///   job file.
+/// The job for an argument; throws `invalidJob` for a job on PostgreSQL, and for work without a job
+/// file.
 func requireJob(named argument: String, for command: String) throws(BatchError) -> Job {
   let cause = try runRecords(named: argument).cause
   try cause.requireFile(for: command)

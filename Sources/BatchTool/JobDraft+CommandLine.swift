@@ -1,12 +1,11 @@
 extension JobDraft {
-  /// What a job does, by the name that a job file has for it.
   enum Kind: String, CaseIterable {
     case update, delete, export, transform
   }
 }
 
 extension JobDraft.Kind {
-  /// A message about a job file in the words of `batch new`, whose options set the keys of the file.
+  /// Replaces the keys of a job file in a message by the options of `batch new` that set them.
   func inWordsOfOptions(_ message: String) -> String {
     let path = /(?:source|action|database)\.[A-Za-z]+(?:\.\w+|\["[^"]*"\]|\[[0-9]+\])*/
     return message.replacing(path) { option(setting: String($0.output)) }
@@ -27,7 +26,6 @@ extension JobDraft.Kind {
 }
 
 extension JobDraft.Action {
-  /// The kind of the action.
   var kind: JobDraft.Kind {
     switch self {
     case .update: .update
@@ -37,7 +35,6 @@ extension JobDraft.Action {
     }
   }
 
-  /// The options of `batch new` for it.
   fileprivate var options: [(name: String, value: String)] {
     switch self {
     case .update(let set): set.map { ("--set", "\($0.column) = \($0.expression)") }
@@ -54,7 +51,7 @@ extension JobDraft.Action {
 }
 
 extension JobQuestions.Given {
-  /// The command line that says as much as is known of a job; on a terminal, it asks for the rest.
+  /// The command line with everything known about a job; on a terminal, it asks for the rest.
   func command(_ kind: JobDraft.Kind, _ action: JobDraft.Action?) -> String {
     var words = [usage("new \(kind.rawValue)")]
     if let database { words.append(database.quotedForShell) }
@@ -71,7 +68,7 @@ extension JobQuestions.Given {
 }
 
 extension String {
-  /// The text as a word of a shell's command line.
+  /// Quotes the text for the command line of a shell, if necessary.
   var quotedForShell: String {
     let isPlain = allSatisfy {
       $0.isASCII && ($0.isLetter || $0.isNumber || "_-./,:@%+".contains($0))

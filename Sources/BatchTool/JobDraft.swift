@@ -5,9 +5,7 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// A job that `batch new` writes.
 struct JobDraft {
-  /// What the job does with the rows.
   enum Action {
     case update(set: [(column: String, expression: String)])
     case delete(archive: String?)
@@ -15,19 +13,19 @@ struct JobDraft {
     case transform(columns: [String], writes: [String], language: TransformSkeleton.Language)
   }
 
-  /// The database, as the command line names it.
+  /// As given on the command line.
   var database: String
   var table: String
-  /// The columns that identify a row, where the table has no key.
+  /// The columns that identify a row, for a table without a key.
   var key: [String] = []
-  /// Which rows; nil for all of them.
+  /// Nil for all rows.
   var condition: String?
   var action: Action
   var name: String
-  /// The file that the job is written to; nil for standard output.
+  /// Nil for standard output.
   var output: String?
 
-  /// A name for a job: `update-orders`, made of the letters that names may have.
+  /// Makes a name such as `update-orders` from the characters that job names may have.
   static func name(_ action: String, _ table: String) -> String {
     var name = action
     for character in " \(table)" {
@@ -41,10 +39,10 @@ struct JobDraft {
     return String(name.prefix(100))
   }
 
-  /// The folder where the job's relative paths start.
+  /// The folder that relative paths of the job start at.
   private var folder: FilePath { output.map { FilePath($0).removingLastComponent() } ?? "" }
 
-  /// A path of the command line as the job needs it: absolute if the job is in another folder.
+  /// Makes a path of the command line absolute if the job is in another folder.
   private func path(_ text: String) -> String {
     let path = FilePath(text)
     return folder.isEmpty || path.isAbsolute ? text : FileSystem.absolute(path).string
@@ -62,7 +60,6 @@ struct JobDraft {
     )
   }
 
-  /// The job file.
   var text: String {
     var source = [("entity", Self.json(table))]
     if !key.isEmpty { source.append(("key", Self.json(key))) }
@@ -83,9 +80,10 @@ struct JobDraft {
       """
   }
 
-  /// The member that names the schema for editors, where `Scripts/install` has put it beside the program.
+  /// The member that names the JSON schema for editors.
   ///
-  /// A job without an installed schema names none: an editor would report one that it does not find.
+  /// `Scripts/install` puts the schema beside the program. Without it, the member is omitted: an
+  /// editor would report a missing schema.
   private static let schemaMember: String = {
     #if canImport(Darwin)
     let program = Bundle.main.executablePath.map { FilePath($0) }
@@ -99,7 +97,7 @@ struct JobDraft {
     return "\"$schema\": \(json(URL(filePath: schema.string).absoluteString)),\n  "
   }()
 
-  /// Whether a job over all rows has to say so.
+  /// Whether a job over all rows requires `everything`.
   private var writes: Bool { action.kind != .export }
 
   private var actionText: String {
@@ -150,7 +148,7 @@ struct JobDraft {
 }
 
 extension JobDraft {
-  /// The job with a handler instead of its script, which is written only with the job.
+  /// A copy with a handler instead of the script, which is written only together with the job.
   var withoutScript: JobDraft {
     guard case .transform(let columns, let writes, _) = action else { return self }
     var draft = self
@@ -158,9 +156,8 @@ extension JobDraft {
     return draft
   }
 
-  /// Checks the job against its database, as `batch validate` does.
-  ///
-  /// - Throws: `BatchError` in the words of the command line.
+  /// Checks the job against its database, as `batch validate` does; errors use the words of the
+  /// command line.
   func plan() async throws(BatchError) -> JobPlan {
     do throws(BatchError) {
       let job = try Job(json: Array(text.utf8), file: fileName, baseDirectory: folder)
@@ -170,10 +167,10 @@ extension JobDraft {
     }
   }
 
-  /// The name of the file as errors have it.
+  /// The name of the file in errors.
   private var fileName: String { output ?? "\(name).json" }
 
-  /// An error about the job in the words of the command line: the file does not exist yet.
+  /// Rewords an error about the job for the command line, since the file does not exist yet.
   private func inWordsOfOptions(_ error: BatchError) -> BatchError {
     let prefix = "\(fileName):"
     let lines = error.description.split(separator: "\n").map { line in
@@ -190,13 +187,13 @@ extension JobDraft {
     return error
   }
 
-  /// A stand-in for the handler that you have yet to write.
+  /// A placeholder for the handler, which the user has yet to write.
   var handlers: [String: TransformHandler] {
     guard case .transform = action else { return [:] }
     return [name: .rows { _ in { _ in } }]
   }
 
-  /// Refuses files that exist, and a folder that does not.
+  /// Refuses existing files, and a folder that is missing.
   func refuseOccupied() throws(BatchError) {
     if !folder.isEmpty, FileSystem.status(of: folder) == nil {
       throw BatchError(
@@ -211,9 +208,7 @@ extension JobDraft {
     }
   }
 
-  /// Checks the job, and writes it with its program.
-  ///
-  /// - Returns: The plan of the job.
+  /// Checks the job, writes it with its program, and returns its plan.
   func write() async throws(BatchError) -> JobPlan {
     try refuseOccupied()
     try skeleton?.write()
@@ -231,7 +226,7 @@ extension JobDraft {
         try Terminal.print(text, terminator: "")
       }
     } catch {
-      // Without the job, its program is of no use.
+      // Without the job, its program is useless.
       skeleton?.remove()
       throw error
     }
@@ -239,9 +234,7 @@ extension JobDraft {
     return plan
   }
 
-  /// Writes a new file.
-  ///
-  /// - Throws: `BatchError` of code `fileAccess`, also if the file exists.
+  /// Creates a file; throws `fileAccess` if it exists.
   static func create(_ path: FilePath, _ text: String) throws(BatchError) {
     do {
       let file = try FileDescriptor.open(

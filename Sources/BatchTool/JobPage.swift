@@ -1,66 +1,63 @@
 import BatchIdentifiers
 
-/// The page about the job file, read as `batch explain` shows it.
+/// The page about the job file, parsed for `batch explain`.
 ///
-/// A table whose rows begin with a key in backticks says what each key means; the paragraphs of its section
-/// say the rest. The page is `Documentation/JobFile.md`, embedded unchanged.
+/// In tables whose rows begin with a key in backticks, a row describes that key; the paragraphs of
+/// the section provide the rest. The page is `Documentation/JobFile.md`, embedded unchanged.
 struct JobPage {
-  /// A key of the job file.
   struct Key {
-    /// Its path, such as `throttle.window.hours`, with `NAME` for the name of a parameter.
+    /// A path such as `throttle.window.hours`, with `NAME` for the name of a parameter.
     let path: String
     /// The cells after the key, with the titles of their columns.
     let columns: [(title: String, text: String)]
 
-    /// What the value means.
+    /// The description of the value.
     var value: String { columns.first { ["value", "runs"].contains($0.title) }?.text ?? "" }
-    /// Its default, or when it is required; nil where the page says nothing.
+    /// The default, or when the key is required; nil if the page does not say.
     var fallback: String? {
       guard let text = columns.first(where: { $0.title == "default" })?.text, !text.isEmpty else {
         return nil
       }
-      // One of several keys must be there.
+      // One of several keys is required.
       let others = text.hasPrefix("this, ") ? text.dropFirst(6) : text.dropFirst(8)
       if text.hasPrefix("this, ") || text.hasPrefix("this or ") {
         return "required unless \(others) is given"
       }
       return text == "required" ? text : "default: \(text)"
     }
-    /// The actions that have the key; nil where all have it.
+    /// The actions that have the key; nil if all have it.
     var types: String? { columns.first { $0.title == "type" && !$0.text.isEmpty }?.text }
 
-    /// All of it on one line.
+    /// The description on one line.
     var summary: String { start + end }
 
     private var start: String { (types.map { "\($0): " } ?? "") + value }
     private var end: String { fallback.map { "; \($0)" } ?? "" }
 
-    /// All of it in so many characters: the value is cut before the default.
+    /// The description, shortened to `count` characters: the value is cut before the default.
     func summary(in count: Int) -> String {
       let room = count - end.count
       return room < count / 2 ? summary.shortened(to: count) : start.shortened(to: room) + end
     }
   }
 
-  /// A part of a section.
   private struct Block {
     enum Kind {
       case paragraph, item, code, table
     }
 
     let kind: Kind
-    /// The lines of the page.
+    /// The lines as in the page.
     var lines: [String]
   }
 
-  /// The page of this version.
+  /// The page of this version of the program.
   static let embedded = JobPage(String(decoding: PackageResources.JobFile_md, as: UTF8.self))
 
-  /// The keys, in the order of the page; those of a section follow the section.
+  /// The keys in the order of the page; the keys of a section follow the section.
   let keys: [Key]
   private let blocks: [String: [Block]]
 
-  /// Reads a page.
   init(_ text: String) {
     var reader = Reader()
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -70,7 +67,7 @@ struct JobPage {
     func inOrder(below path: String) -> [Key] {
       byParent[path, default: []].flatMap { [$0] + inOrder(below: $0.path) }
     }
-    // No table has the names of parameters: each job chooses its own.
+    // Parameters are in no table, since each job chooses their names.
     keys = inOrder(below: "").flatMap { key in
       key.path == "parameters" ? [key] + inOrder(below: "parameters.NAME") : [key]
     }
@@ -81,16 +78,15 @@ struct JobPage {
     path.split(separator: ".").dropLast().joined(separator: ".")
   }
 
-  /// The paths of keys and sections.
   private var paths: [String] { keys.map(\.path) + ["parameters.NAME"] }
 
-  /// A path as the page has it, from one in any letter case; nil if there is none.
+  /// Finds a path regardless of case; nil if there is none.
   func path(_ text: String) -> String? {
     let sought = Self.sought(text).lowercased()
     return paths.first { $0.lowercased() == sought }
   }
 
-  /// The path that is most like another.
+  /// The path that is most similar to a text.
   func nearestPath(to text: String) -> String? {
     let sought = Self.sought(text)
     func last(_ path: String) -> String {
@@ -102,7 +98,7 @@ struct JobPage {
     return paths.first { last($0) == nearest }
   }
 
-  /// A path without indexes, and with `NAME` for a parameter's name.
+  /// Removes indexes, and replaces the name of a parameter by `NAME`.
   private static func sought(_ text: String) -> String {
     var steps = text.split(separator: ".", omittingEmptySubsequences: false).map {
       String($0.prefix { $0 != "[" })
@@ -111,7 +107,7 @@ struct JobPage {
     return steps.joined(separator: ".")
   }
 
-  /// All keys, one a line, with as much of what they mean as fits.
+  /// Lists all keys, one per line, with as much of the description as fits.
   func list(width: Int?) -> [String] {
     let column = keys.map(\.path.count).max() ?? 0
     return keys.map { key in
@@ -120,7 +116,7 @@ struct JobPage {
     }
   }
 
-  /// What the page says of a key, with its section.
+  /// Returns the description of a key, with its section.
   func lines(about path: String, width: Int) -> [String] {
     let key = keys.first { $0.path == path }
     var lines = [Terminal.marked(path, .strong)]
@@ -144,7 +140,7 @@ struct JobPage {
     }
     var previous: Block.Kind?
     for block in blocks[section] ?? blocks[Self.parent(of: path), default: []] {
-      // The items of a list stand together.
+      // The items of a list are not separated by blank lines.
       if block.kind != .item || previous != .item { lines.append("") }
       previous = block.kind
       lines += Self.lines(of: block, width: width, indent: indent)
@@ -173,7 +169,7 @@ struct JobPage {
     }
   }
 
-  /// The cells of a table's line, as plain text.
+  /// The cells of a table row, as plain text.
   fileprivate static func cells(_ line: String) -> [String] {
     let bar = "\u{0}"
     let parts = line.replacing("\\|", with: bar).split(
@@ -185,7 +181,7 @@ struct JobPage {
     }
   }
 
-  /// Text of the page without the marks of links, emphasis and code.
+  /// Removes the mark-up of links, emphasis and code.
   fileprivate static func plain(_ text: some StringProtocol) -> String {
     var plain = String(text)
     plain.replace(/\[([^\]]*)\]\([^)]*\)/) { String($0.output.1) }
@@ -196,14 +192,13 @@ struct JobPage {
 }
 
 extension JobPage {
-  /// Reads a page line by line.
   private struct Reader {
     var keys: [Key] = []
     var blocks: [String: [Block]] = [:]
-    /// The section that the lines belong to; nil where it is about no key.
+    /// The section that the lines belong to; nil if it is not about a key.
     private var section: String?
     private var titles: [String] = []
-    /// The part that the next line may continue.
+    /// The block that the next line may continue.
     private var open: Block?
     private var isCode = false
 
@@ -229,7 +224,7 @@ extension JobPage {
       }
     }
 
-    /// The path in the backticks of a heading; the empty path for the section about the whole file.
+    /// The path in backticks in a heading; the empty path for the section about the whole file.
     private static func section(ofHeading line: String) -> String? {
       let parts = line.split(separator: "`", omittingEmptySubsequences: false)
       if parts.count > 1 { return String(parts[1]) }

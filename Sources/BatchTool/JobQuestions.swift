@@ -4,9 +4,9 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// Asks on a terminal for what the command line leaves out, writes the job and shows its plan.
+/// Asks on a terminal for what the command line omits, writes the job, and shows its plan.
 final class JobQuestions {
-  /// What is known of the job: from the command line, then also from the answers.
+  /// The known facts about the job, from the command line and then from the answers.
   struct Given {
     var database: String?
     var table: String?
@@ -17,7 +17,7 @@ final class JobQuestions {
     var output: String?
   }
 
-  /// How long a count may take.
+  /// The time limit for counting rows.
   private static let countLimit = Duration.milliseconds(500)
 
   private let prompt: Prompt
@@ -25,7 +25,7 @@ final class JobQuestions {
   private var kind: JobDraft.Kind? { didSet { prompt.endEarly(with: continuation) } }
   private var action: JobDraft.Action? { didSet { prompt.endEarly(with: continuation) } }
 
-  /// How to go on with the answers.
+  /// How to continue later with the answers so far.
   private var continuation: String? {
     kind.map { "This command continues with your answers:\n  \(given.command($0, action))" }
   }
@@ -43,7 +43,8 @@ final class JobQuestions {
     prompt.endEarly(with: continuation)
   }
 
-  /// Asks, writes the job and shows its plan; if anything ends that, prints the command with the answers.
+  /// Asks, writes the job and shows its plan; if this fails, prints the command with the answers so
+  /// far.
   func ask() async throws {
     do {
       try await askAll()
@@ -101,7 +102,7 @@ final class JobQuestions {
         try JobQuestions.Given.requireFile(asked)
         return (asked, try await Store(path: asked, isReadOnly: true))
       } catch {
-        // The command line is not asked again.
+        // A value from the command line is not asked for again.
         if path != nil { throw error }
         Terminal.complain(error)
         path = nil
@@ -168,7 +169,8 @@ final class JobQuestions {
     }
   }
 
-  /// Refuses columns that are the same in two rows, if that is found in time; the job is checked as well.
+  /// Refuses columns with equal values in two rows, if these are found in time; the job is checked
+  /// later too.
   private func refuseSharedKeys(
     _ columns: [String],
     of entity: Entity,
@@ -206,7 +208,7 @@ final class JobQuestions {
     }
   }
 
-  /// Whether an answer means all rows: no expression is the keyword ALL.
+  /// Whether an answer means all rows: ALL alone is a keyword, not an expression.
   private static func isAll(_ answer: String) -> Bool { answer.lowercased() == "all" }
 
   private func showColumns(of entity: Entity) {
@@ -271,7 +273,7 @@ final class JobQuestions {
     return .init(rawValue: try askOne(of: names, "Language")) ?? .python
   }
 
-  /// Asks for one of some words, the first of which is the default.
+  /// Asks for one of several words; the first is the default.
   private func askOne(of words: [String], _ prompt: String) throws(BatchError) -> String {
     let choice = words.joined(separator: " or ")
     while true {
@@ -348,7 +350,7 @@ final class JobQuestions {
     }
   }
 
-  /// Refuses an answer that is hardly the name of a job file, such as "no".
+  /// Refuses an answer such as "no", which is unlikely to be meant as the name of a job file.
   private static func refuseOtherExtension(of output: String) throws(BatchError) {
     guard FilePath(output).extension == "json" else {
       throw BatchError(
@@ -361,7 +363,7 @@ final class JobQuestions {
 
   // MARK: - Counts
 
-  /// How many rows there are, in words.
+  /// The number of rows, in words.
   private func count(
     _ store: Store,
     _ entity: Entity,
@@ -391,7 +393,7 @@ final class JobQuestions {
 }
 
 extension JobDraft.Kind {
-  /// What a question says of it.
+  /// The description of the action in a question.
   fileprivate var words: String {
     switch self {
     case .update: "change columns with SQL"
@@ -405,11 +407,7 @@ extension JobDraft.Kind {
 extension JobQuestions.Given {
   /// Asks for what is missing, and writes the job.
   ///
-  /// - Parameters:
-  ///   - action: What the job does with the rows; nil to ask.
-  ///   - kind: What kind of action it is, if that is known.
-  ///   - needs: What the action lacks, in the words of the command line.
-  /// - Throws: What is wrong with the command line or the job.
+  /// `needs` are the missing parts of the action, in the words of the command line.
   func write(
     _ action: JobDraft.Action?,
     kind: JobDraft.Kind? = nil,
@@ -419,7 +417,7 @@ extension JobQuestions.Given {
     var missing: [String] = []
     if database == nil { missing.append("the database") }
     if table == nil { missing.append("the table") }
-    // An export of all rows changes none.
+    // An export does not change rows, so it needs no confirmation for all rows.
     if condition == nil, !everything, kind != .export { missing.append("--where or --everything") }
     missing += needs
     if missing.isEmpty, let database, let table, let action, let kind {

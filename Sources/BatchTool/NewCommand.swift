@@ -26,7 +26,6 @@ struct NewCommand: AsyncParsableCommand {
   }
 }
 
-/// The arguments that all kinds of `batch new` share.
 struct NewJobArguments: ParsableArguments {
   @Argument(help: "The database.", completion: .file())
   var database: String?
@@ -69,7 +68,6 @@ struct NewJobArguments: ParsableArguments {
     }
   }
 
-  /// What the command line says of the job.
   var given: JobQuestions.Given {
     JobQuestions.Given(
       database: database,
@@ -119,7 +117,7 @@ struct NewUpdateCommand: AsyncParsableCommand {
     )
   }
 
-  /// The column and the expression of `column = expression`.
+  /// Parses `column = expression`.
   static func assignment(_ text: String) -> (column: String, expression: String)? {
     guard let sign = text.firstIndex(of: "=") else { return nil }
     let column = text[..<sign].trimmingSpaces
@@ -197,7 +195,7 @@ struct NewExportCommand: AsyncParsableCommand {
     )
   }
 
-  /// The format that the extension of a file stands for; nil for any other.
+  /// The format for a file's extension; nil for an unknown extension.
   static func format(of file: String) -> String? {
     switch FilePath(file).extension?.lowercased() {
     case "csv": "csv"

@@ -1,12 +1,11 @@
 import BatchIdentifiers
 import BatchPipeline
 
-/// A plan for people.
+/// Formats a plan for people.
 struct PlanText {
   let job: Job
   let report: PlanReport
 
-  /// Prints the plan of a job.
   static func print(
     of job: Job,
     _ options: BatchRun.Options,
@@ -19,7 +18,6 @@ struct PlanText {
     for warning in report.warnings { Terminal.warn(warning) }
   }
 
-  /// The plan, line by line.
   func lines(width: Int?) -> [String] {
     var lines = TextLayout.labelled(facts, width: width)
     if !report.sample.isEmpty {
@@ -36,7 +34,6 @@ struct PlanText {
     return lines + [""] + TextLayout.wrapped("batch run \(report.nextWords)", width: width)
   }
 
-  /// The number of rows and chunks.
   private var matches: String {
     let rows = Format.count(report.matches, "row")
     guard let first = report.firstChunk, report.chunks > 1 else {
@@ -99,7 +96,7 @@ struct PlanText {
     return facts
   }
 
-  /// How long the run takes: `about 3.1 s to 8.9 s`.
+  /// Formats the time of the run: `about 3.1 s to 8.9 s`.
   private func time(_ seconds: Double) -> String {
     if report.recheck.isInterrupted { return "more than \(Self.rounded(seconds))" }
     if let pace = report.pace { return "about \(Self.rounded(seconds)), because of \(pace)" }
@@ -110,12 +107,12 @@ struct PlanText {
       "about \(Self.rounded(least)) to \(Self.rounded(most)), as long as nobody else needs the disk"
   }
 
-  /// An estimate is not exact to the hundredth.
+  /// Rounds an estimate, which is not precise to the hundredth.
   private static func rounded(_ seconds: Double) -> String {
     Format.seconds(seconds < 1 ? (seconds * 100).rounded() / 100 : (seconds * 10).rounded() / 10)
   }
 
-  /// What must still hold for a row at its turn; what need not, and why.
+  /// The terms that are checked again for each row, and those that are not, with the reasons.
   private var recheck: String {
     let terms = report.recheck.terms.map { "`\($0)`" }.joined(separator: " and ")
     let omitted = report.recheck.notRechecked.map { "`\($0.term)`, which \($0.because)" }
@@ -128,7 +125,7 @@ struct PlanText {
     sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
   }
 
-  /// What computes the rows of a transform, in words; nil for other actions.
+  /// The program of a transform, in words; nil for other actions.
   private var program: String? {
     guard case .transform(let transform) = job.action else { return nil }
     return switch transform.program {

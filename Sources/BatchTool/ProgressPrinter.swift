@@ -4,11 +4,11 @@ import BatchPipeline
 import BatchSQLite
 import SystemPackage
 
-/// Shows a run: a live line on a terminal, plain lines elsewhere, JSON with `--json`.
+/// Shows a run: as a live line on a terminal, as plain lines elsewhere, as JSON with `--json`.
 struct ProgressPrinter: Sendable {
   private let json: Bool
   private let quiet: Bool
-  /// Whether the command sets aside an unfinished run, and so would not resume this one.
+  /// Whether the command would set this run aside instead of resuming it.
   private let isFresh: Bool
   /// The words that name the run to `batch ids`; nil for the path of its checkpoint.
   private let source: String?
@@ -16,13 +16,13 @@ struct ProgressPrinter: Sendable {
   private let failure = Lock<BatchError?>(nil)
   private let retries = Lock(Retries())
 
-  /// The retries of chunks: the first is shown, then their number, at most once a minute.
+  /// Counts retries of chunks: the first one is shown, then their number, at most once a minute.
   private struct Retries {
     var count = 0
     var shown = 0
     var last: ContinuousClock.Instant?
 
-    /// Counts one; returns whether to show it.
+    /// Counts a retry, and returns whether to show it.
     mutating func add() -> Bool {
       count += 1
       let now = ContinuousClock.now
@@ -89,7 +89,7 @@ struct ProgressPrinter: Sendable {
     case .progress(let summary), .throttled(let summary):
       let line = Self.line(summary, columns: Terminal.isInteractive ? Terminal.columns - 1 : nil)
       if Terminal.isInteractive {
-        // Back to the start of the line, and clear what a longer one left.
+        // Returns to the start of the line, and clears the rest of a longer one.
         Terminal.say("\r\(line)\u{1b}[K", terminator: "")
       } else {
         Terminal.say(line)
@@ -111,13 +111,11 @@ struct ProgressPrinter: Sendable {
     }
   }
 
-  /// The state of a run on one line.
+  /// Formats the state of a run on one line.
   ///
-  /// - Parameters:
-  ///   - summary: The run.
-  ///   - columns: How long the line may be. The reader knows the name, so it is cut first, then the
-  ///     reason why the run is held; a narrow terminal also lacks the speed, then the numbers.
-  /// - Returns: The line.
+  /// `columns` limits the length of the line. The reader knows the name of the job, so that is cut
+  /// first, then the reason of a hold; on a narrow terminal, the speed is omitted, then the
+  /// numbers.
   static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
     let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
     let counts = "  \(summary.done.grouped) of \(summary.total.grouped)"
@@ -138,19 +136,17 @@ struct ProgressPrinter: Sendable {
     return (name + rest).shortened(to: columns)
   }
 
-  /// How much of a job's name is shown on the narrowest terminal.
+  /// The length of a job's name on the narrowest terminal.
   private static let leastNameLength = 8
 
-  /// Shows the number of retries, if it has grown since it was last shown.
+  /// Shows the number of retries, if it has increased since it was last shown.
   func finishRetries() {
     let count = retries.withLock { $0.count > $0.shown ? $0.count : 0 }
     guard count > 0, !json, !quiet else { return }
     Terminal.warn("\(Format.count(count, "retry", "retries")) of chunks in total")
   }
 
-  /// Shows how the run ended.
-  ///
-  /// - Throws: `BatchError` if that, or an event before it, cannot be written.
+  /// Shows the end of the run; throws if this, or an earlier event, cannot be written.
   func finish(_ summary: RunSummary) throws(BatchError) {
     finishRetries()
     let written = Result { () throws(BatchError) in try printEnd(summary) }
@@ -182,13 +178,13 @@ struct ProgressPrinter: Sendable {
 }
 
 extension String {
-  /// The text, cut to so many characters.
+  /// The text, cut to `count` characters.
   func shortened(to count: Int) -> String {
     self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
   }
 }
 
-/// A summary with an event's name beside its fields.
+/// The JSON of a summary, with the name of the event beside its fields.
 private struct EventLine: Encodable {
   let event: String
   let summary: RunSummary
@@ -202,7 +198,7 @@ private struct EventLine: Encodable {
   }
 }
 
-/// The fields of a chunk's retry.
+/// The JSON of a chunk's retry.
 private struct RetryLine: Encodable {
   let event: String
   let first: Int

@@ -6,13 +6,14 @@ import Dispatch
 
 /// Asks for lines on a terminal.
 ///
-/// Answers come from standard input, and questions go to standard error, so that standard output can go to a file.
+/// Answers are read from standard input, and questions are written to standard error, so that
+/// standard output can be redirected to a file.
 final class Prompt {
   private let interrupt: any DispatchSourceSignal
-  /// What to print if the questions end early.
+  /// Printed if the questions end early.
   private let farewell = Lock<String?>(nil)
 
-  /// A prompt, if there is a terminal to ask on and to show on.
+  /// Fails unless standard input and standard error are a terminal.
   init?() {
     guard isatty(STDERR_FILENO) == 1, isatty(STDIN_FILENO) == 1 else { return nil }
     signal(SIGINT, SIG_IGN)
@@ -30,16 +31,13 @@ final class Prompt {
 
   private static let interrupted = BatchError(.interrupted, "no job was written")
 
-  /// Changes what to print if Ctrl-C ends the questions.
+  /// Sets the text that is printed if Ctrl-C ends the questions.
   func endEarly(with text: String?) { farewell.withLock { $0 = text } }
 
-  /// Asks for a line.
+  /// Asks a question, and returns the answer without surrounding spaces.
   ///
-  /// - Parameters:
-  ///   - question: The question.
-  ///   - standard: What an empty line stands for; shown in brackets.
-  /// - Returns: The line without the spaces around it.
-  /// - Throws: `BatchError` of code `interrupted` at the end of the input, as after Ctrl-D.
+  /// `standard` is the meaning of an empty answer, shown in brackets. The end of the input, as
+  /// after Ctrl-D, throws `interrupted`.
   func line(_ question: String, standard: String = "") throws(BatchError) -> String {
     Terminal.say(question + (standard.isEmpty ? "" : " [\(standard)]") + ": ", terminator: "")
     guard let line = readLine()?.trimmingSpaces else {

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// One of the last runs of a job, which has a record.
+/// Selects one of the last runs of a job, whose record was kept.
 struct RecordedRunArgument: ParsableArguments {
   @Option(
     help: ArgumentHelp(

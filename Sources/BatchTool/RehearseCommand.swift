@@ -151,20 +151,20 @@ private final class RehearsalPrinter: Sendable {
     if isDue { Terminal.say("\r\u{1b}[K\(line)", terminator: "") }
   }
 
-  /// Clears the line.
+  /// Clears the live line.
   func end() {
     run.finishRetries()
     if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
   }
 
-  /// Names the clone that a process leaves behind when it ends at once.
+  /// Names the clone that is left if the process ends at once.
   func showFolder() {
     guard let folder = state.withLock({ $0.folder }) else { return }
     Terminal.say("the clone remains in \(folder); remove it")
   }
 }
 
-/// A rehearsal for people.
+/// Formats a rehearsal for people.
 private enum RehearsalText {
   static func print(_ rehearsal: Rehearsal) throws(BatchError) {
     let seconds = rehearsal.seconds

@@ -4,7 +4,7 @@ import BatchIdentifiers
 import BatchPipeline
 import BatchPlatform
 
-/// The arguments, beside the job, of every command that runs one.
+/// The arguments, besides the job, of every command that runs one.
 struct RunArguments: ParsableArguments {
   @Option(help: "The number of workers; overrides the job.")
   var workers: Int?
@@ -32,7 +32,7 @@ struct RunArguments: ParsableArguments {
     }
   }
 
-  /// What overrides the job's own settings.
+  /// The options that override the job's settings.
   func options(_ job: JobArguments) -> BatchRun.Options {
     var options = job.options
     options.workers = workers

@@ -1,7 +1,7 @@
 import ArgumentParser
 import BatchPlatform
 
-/// The identifier of the work, for `batch run`, `status` and `plan`.
+/// The ID of the work, for `batch run`, `status` and `plan`.
 struct RunIDArgument: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -11,8 +11,8 @@ struct RunIDArgument: ParsableArguments {
   )
   var runID: String?
 
-  /// The identifier, or that of the environment; nil for none.
+  /// The ID from the argument or the environment; nil for none.
   ///
-  /// An empty one is refused, wherever it comes from: it stems from an unset variable.
+  /// An empty ID is refused, wherever it comes from: it results from an unset variable.
   var value: String? { runID ?? ProcessInfo.processInfo.environment["BATCH_RUN_ID"] }
 }

@@ -2,22 +2,21 @@ import BatchIdentifiers
 import BatchPipeline
 import BatchSQLite
 
-/// The first rows of a plan as a table: what changes before and after, or the rows as they are.
+/// Formats the first rows of a plan: the changes before and after, or the rows as they are.
 struct SampleText {
   private let rows: [PlanReport.Sample]
   private let columns: [String]
 
-  /// The greatest width of a column where others need room.
+  /// The maximum width of a column if others need room.
   private static let widestCell = 24
 
   init(_ report: PlanReport) { (rows, columns) = (report.sample, report.columns) }
 
-  /// The table, line by line.
   func lines(width: Int) -> [String] {
     rows.contains { $0.after != nil } ? changes(width: width) : wholeRows(width: width)
   }
 
-  /// A line for each value that an update sets, with a star where it becomes another.
+  /// A line for each value that an update sets, with a star if the value changes.
   private func changes(width: Int) -> [String] {
     var cells = [["row", "column", "before", "after"]]
     var changed = [false]
@@ -46,7 +45,7 @@ struct SampleText {
     }
   }
 
-  /// A line for each row, with as many of its columns as there is room for.
+  /// A line for each row, with as many columns as fit.
   private func wholeRows(width: Int) -> [String] {
     var shown = columns
     func cells() -> [[String]] {
@@ -82,7 +81,7 @@ struct SampleText {
     (rows.first ?? []).indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
   }
 
-  /// Widths that fit: the widest columns are cut.
+  /// Reduces the widest columns until the table fits.
   private static func widths(of rows: [[String]], within width: Int) -> [Int] {
     var widths = naturalWidths(of: rows)
     let gaps = 2 * max(widths.count - 1, 0)
@@ -92,7 +91,7 @@ struct SampleText {
     return widths
   }
 
-  /// Both values; long texts start shortly before their first difference.
+  /// Returns both values as text; long texts start shortly before their first difference.
   private static func texts(
     _ before: SQLValue,
     _ after: SQLValue
@@ -109,13 +108,13 @@ struct SampleText {
     return (end(first), end(second))
   }
 
-  /// Text with a colour on the part that another text lacks.
+  /// Colours the part of a text that differs from another text.
   private static func marked(
     _ text: String,
     unlike other: String,
     _ meaning: Terminal.Meaning
   ) -> String {
-    // A number or NULL is another value as a whole.
+    // A changed number or NULL is coloured as a whole.
     guard text.contains("\""), other.contains("\"") else { return Terminal.marked(text, meaning) }
     let start = text.commonPrefix(with: other).count
     let rest = text.dropFirst(start)
@@ -145,7 +144,7 @@ extension PlanReport.Sample {
 }
 
 extension String {
-  /// The characters that both start with.
+  /// The characters that both texts start with.
   fileprivate func commonPrefix(with other: String) -> String {
     String(zip(self, other).prefix { $0 == $1 }.map(\.0))
   }

@@ -42,10 +42,10 @@ struct SchemaCommand: AsyncParsableCommand {
     if let problem = entity.problem { try printPart("problem", problem) }
     let keys = entity.keys.map(\.name).joined(separator: ", ")
     try print(keys.isEmpty ? "none: rows cannot be identified" : keys, indent: 7, first: "  key  ")
-    // One long name leaves the others' types where they can be read.
+    // A single long name does not move the types of all others far to the right.
     let width = min(entity.attributes.map(\.name.count).max() ?? 0, 40)
     for attribute in entity.attributes {
-      // A column may have no type.
+      // A column may have no declared type.
       let words = [attribute.type, attribute.optional ? "" : "not null"].filter { !$0.isEmpty }
       let name = attribute.name.onOneLine
       let padded = words.isEmpty ? name : TextLayout.padded(name, to: width) + "  "
@@ -60,7 +60,7 @@ struct SchemaCommand: AsyncParsableCommand {
       )
     }
     for index in entity.indexes where index.origin != "primaryKey" {
-      // SQLite's own indexes have names that nobody has given.
+      // SQLite chose the names of these indexes, so they mean nothing to users.
       let name = index.sql == nil ? "" : "\(index.name) "
       let columns = index.columns.map {
         ($0.name ?? "an expression") + ($0.descending ? " desc" : "")
@@ -89,12 +89,12 @@ struct SchemaCommand: AsyncParsableCommand {
     }
   }
 
-  /// What is said of the rows behind the name.
+  /// Text about the rows, to follow the name.
   private static func rows(_ entity: DatabaseSchema.DescribedEntity) -> String {
     if !entity.readable { return ": not readable" }
     if let count = entity.count { return ": \(Format.count(count, "row"))" }
     if let count = entity.estimatedCount { return ": about \(Format.count(count, "row"))" }
-    // The server estimates no views.
+    // The server makes no estimates for views.
     return entity.kind == "view" ? "" : ": not counted before ANALYZE"
   }
 

@@ -91,10 +91,10 @@ struct StatusCommand: AsyncParsableCommand {
   /// How long a watcher waits for a run that may be about to start.
   private static let firstSign = Duration.seconds(10)
 
-  /// Asks how the run stands.
+  /// Reads the state of the run.
   ///
-  /// A watcher who comes before the run waits for its first sign: for some time, and as long as identifiers
-  /// are selected.
+  /// A watcher that is started before the run waits for its first sign: for a fixed time, and for
+  /// as long as identifiers are being selected.
   private func waitingForRun(
     in records: any RunRecords,
     _ ask: () async throws(BatchError) -> RunStatus
@@ -112,7 +112,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
   }
 
-  /// The run of the given work, if it is in the history; nil if the last run is of that work.
+  /// The run of the given work, if the history has it; nil if the last run is of that work.
   private func runOfOtherWork(in records: any RunRecords) async throws(BatchError) -> RecordedRun? {
     guard let id = runID.value, let runs = try? await records.history().runs,
       runs.first?.summary.runID?.hasSameBytes(as: id) != true
@@ -120,13 +120,13 @@ struct StatusCommand: AsyncParsableCommand {
     return runs.first { $0.summary.runID?.hasSameBytes(as: id) == true }
   }
 
-  /// What was shown last.
+  /// The state as last shown.
   private struct Shown {
     var lineCount = 0
     var state: ShownState?
   }
 
-  /// What another line is printed for when it changes.
+  /// Another line is printed when one of these changes.
   private struct ShownState: Equatable {
     let state: RunState
     let outcomes: Outcomes
@@ -185,7 +185,7 @@ struct StatusCommand: AsyncParsableCommand {
     facts += Self.facts(about: status.requests)
     facts.append((command, status.next.words))
     facts += status.warnings.map { ("warning", $0) }
-    // Lines drawn in place are cut to the width and must have no colours.
+    // Lines that are redrawn are cut to the width, and must not contain colours.
     let isDrawn = watch && Terminal.canRedraw
     let lines = SummaryText.lines(
       status.summary,

@@ -80,7 +80,6 @@ struct SetCommand: AsyncParsableCommand {
   }
 }
 
-/// Work with a live run.
 struct LiveJob: ParsableArguments {
   @Argument(
     help: "The job file (- for standard input), or the checkpoint of a program's own run.",
@@ -90,7 +89,7 @@ struct LiveJob: ParsableArguments {
 
   func load() throws -> any RunRecords { try runRecords(named: job) }
 
-  /// Requests something from the run, which reads the request after its current chunk.
+  /// Requests a change from the run, which reads the request after its current chunk.
   func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
     _ = try await load().request(change)
   }

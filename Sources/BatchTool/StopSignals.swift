@@ -3,12 +3,12 @@ import BatchPipeline
 import BatchPlatform
 import Dispatch
 
-/// Turns SIGINT and SIGTERM into a request to stop, and a second one into the end of the process.
+/// Turns SIGINT and SIGTERM into a request to stop; a second signal ends the process.
 ///
-/// Two in quick succession count as one: Ctrl-C reaches all programs of a terminal, and the parent of this
-/// one may pass it on.
+/// Two signals in quick succession count as one: Ctrl-C reaches all programs of a terminal, and the
+/// parent of this process may pass it on.
 final class StopSignals {
-  /// How soon after another a signal counts as the same.
+  /// Two signals within this time count as one.
   static let moment = Duration.milliseconds(100)
 
   private static let numbers = [SIGINT, SIGTERM]
@@ -17,7 +17,7 @@ final class StopSignals {
 
   /// - Parameters:
   ///   - quiet: Whether to print nothing.
-  ///   - words: What happens until the process ends.
+  ///   - words: Tells the user what happens until the process ends.
   ///   - atOnce: Called before a second signal ends the process.
   ///   - stop: Called with the first signal.
   init(
@@ -28,7 +28,7 @@ final class StopSignals {
     stop: @escaping @Sendable () -> Void
   ) {
     let queue = DispatchQueue(label: "batch.signals")
-    // Touched on the serial queue only.
+    // Used only on the serial queue.
     nonisolated(unsafe) var first: ContinuousClock.Instant?
     sources = Self.numbers.map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
@@ -55,7 +55,7 @@ final class StopSignals {
     )
   }
 
-  /// Starts listening; a signal before that ends the process, which has done nothing yet.
+  /// Starts listening; an earlier signal ends the process, which has done nothing yet.
   func listen() async {
     for source in sources {
       await withCheckedContinuation { continuation in
@@ -64,7 +64,8 @@ final class StopSignals {
       }
     }
     #if canImport(Darwin)
-    // Sources get ignored signals too. On Linux, libdispatch handles them, and an ignored one would be lost.
+    // Dispatch sources receive ignored signals too. On Linux, libdispatch handles the signals, and
+    // an ignored one would be lost.
     for number in Self.numbers { signal(number, SIG_IGN) }
     #endif
   }

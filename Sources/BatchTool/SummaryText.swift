@@ -2,7 +2,7 @@ import BatchIdentifiers
 import BatchPipeline
 import BatchSQLite
 
-/// A summary for people.
+/// Formats summaries for people.
 enum SummaryText {
   /// Prints a summary; `source` is as in ``lines(_:in:of:isReal:adding:width:hasColor:)``.
   ///
@@ -11,7 +11,7 @@ enum SummaryText {
     try Terminal.print(lines(summary, in: source).joined(separator: "\n"))
   }
 
-  /// A summary, line by line.
+  /// Formats a summary.
   ///
   /// - Parameters:
   ///   - summary: The run.
@@ -19,8 +19,8 @@ enum SummaryText {
   ///   - prefix: The words before its state.
   ///   - isReal: Whether it is a run that can be resumed; a rehearsal is not.
   ///   - more: Further facts about the run.
-  ///   - width: The longest line; nil for any.
-  ///   - hasColor: Whether the state and failures are coloured.
+  ///   - width: The maximum length of a line; nil for any.
+  ///   - hasColor: Whether to colour the state and the failures.
   /// - Returns: The lines.
   static func lines(
     _ summary: RunSummary,
@@ -63,7 +63,6 @@ enum SummaryText {
       ("no longer matching", summary.outcomes.noLongerMatching),
       ("failed", summary.outcomes.failed),
     ].filter { $1 > 0 || $0 == "succeeded" }
-    // Align the numbers.
     let counts = outcomes.map { $0.1.grouped }
     let width = counts.map(\.count).max() ?? 0
     var facts: [Fact] = zip(outcomes, counts).map { outcome, count in

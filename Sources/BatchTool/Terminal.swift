@@ -4,12 +4,12 @@ import BatchPipeline
 import BatchPlatform
 import SystemPackage
 
-/// The program's output: messages on standard error, results on standard output.
+/// The output of the program: messages on standard error, results on standard output.
 enum Terminal {
   /// Whether standard error is a terminal.
   static let isInteractive = isatty(STDERR_FILENO) == 1
 
-  /// Whether messages may be coloured: on a terminal, unless `NO_COLOR` is set or it is dumb.
+  /// Whether messages may be coloured: on a terminal, unless it is dumb or `NO_COLOR` is set.
   static let hasColor =
     isInteractive && allowsColor && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
@@ -20,9 +20,9 @@ enum Terminal {
   /// The width of the terminal, or 80.
   static var columns: Int { columns(of: STDERR_FILENO) ?? TextLayout.standardWidth }
 
-  /// The width of results: that of the terminal, or what `COLUMNS` says; nil elsewhere.
+  /// The width of results: that of the terminal or of `COLUMNS`; nil otherwise.
   ///
-  /// A program that reads results finds each on one line.
+  /// For a program that reads the results, each is on one line.
   static var outputColumns: Int? {
     let variable = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }
     return (columns(of: STDOUT_FILENO) ?? variable).map { max($0, 40) }
@@ -34,7 +34,7 @@ enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// What a colour means in a result.
+  /// The meaning of a colour in a result.
   enum Meaning: String {
     case good = "32"
     case bad = "31"
@@ -43,24 +43,19 @@ enum Terminal {
     case faint = "2"
   }
 
-  /// Whether results may be coloured: on a terminal, unless `NO_COLOR` is set or it is dumb.
+  /// Whether results may be coloured: on a terminal, unless it is dumb or `NO_COLOR` is set.
   static let outputHasColor = canRedraw && allowsColor
 
-  /// A part of a result, coloured by its meaning if results may be coloured.
+  /// Colours a part of a result, if results may be coloured.
   static func marked(_ text: String, _ meaning: Meaning) -> String {
     outputHasColor ? "\u{1b}[\(meaning.rawValue)m\(text)\u{1b}[0m" : text
   }
 
-  /// Whether standard output is a terminal that can be drawn on.
+  /// Whether standard output is a terminal that can be redrawn.
   static let canRedraw =
     isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
-  /// Writes lines to standard output over those written last.
-  ///
-  /// - Parameters:
-  ///   - lines: The lines, each of which is cut to the width of the terminal.
-  ///   - count: How many lines they replace.
-  /// - Throws: `BatchError` of code `outputFailed`.
+  /// Writes lines to standard output over the last ones.
   static func redraw(_ lines: [String], over count: Int) throws(BatchError) {
     let width = columns(of: STDOUT_FILENO) ?? TextLayout.standardWidth
     let text = lines.map { "\($0.onOneLine.shortened(to: width - 1))\u{1b}[K\n" }.joined()
@@ -68,20 +63,18 @@ enum Terminal {
     try print("\(up)\(text)\u{1b}[J", terminator: "")
   }
 
-  /// Writes to standard error.
   static func say(_ text: String, terminator: String = "\n") {
     write(text + terminator, to: STDERR_FILENO)
   }
 
-  /// Writes an error, a line for each problem.
+  /// Writes an error, with a line for each problem.
   static func complain(_ error: BatchError) { complain(error.description) }
 
-  /// Writes errors, one for each line.
+  /// Writes errors, one per line.
   static func complain(_ text: String) {
     for line in text.split(separator: "\n") { say("error:", .bad, String(line)) }
   }
 
-  /// Writes a warning.
   static func warn(_ text: String) { say("warning:", .attention, text) }
 
   /// Writes a message after a label, wrapped to the width of the terminal.
@@ -95,13 +88,12 @@ enum Terminal {
 
   /// Writes a result to standard output.
   ///
-  /// - Throws: `BatchError` of code `outputFailed` if it cannot be written. A reader that closes the pipe
-  ///   is no error: it has read what it wanted.
+  /// A reader that closes the pipe is not an error: it has read what it needed.
   static func print(_ text: String, terminator: String = "\n") throws(BatchError) {
     try check(write(text + terminator, to: STDOUT_FILENO))
   }
 
-  /// Writes lines to standard output.
+  /// Writes bytes to standard output.
   static func print(bytes: [UInt8]) throws(BatchError) {
     try check(bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) })
   }
@@ -117,12 +109,12 @@ enum Terminal {
     )
   }
 
-  /// Writes a value as JSON to standard output: on one line, or indented.
+  /// Writes JSON to standard output, on one line or indented.
   static func printJSON(_ value: some Encodable, pretty: Bool = false) throws(BatchError) {
     try print(try jsonText(value, pretty: pretty))
   }
 
-  /// A value as JSON, with its keys in alphabetical order.
+  /// JSON with the keys in alphabetical order.
   static func jsonText(
     _ value: some Encodable,
     pretty: Bool = false
@@ -143,7 +135,7 @@ enum Terminal {
     return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
   }
 
-  /// - Returns: Why some of it could not be written, or nil.
+  /// Returns why some of the bytes could not be written, or nil.
   private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Errno? {
     var rest = bytes
     while let start = rest.baseAddress, rest.count > 0 {
@@ -164,11 +156,11 @@ enum Terminal {
   }
 }
 
-/// Reports wrong usage that shows only once the command line is parsed.
+/// Reports wrong usage that is found only after the command line is parsed.
 func wrongUsage(_ text: String) -> ExitCode {
   Terminal.complain(text)
   return .validationFailure
 }
 
-/// The current time, as an ISO 8601 timestamp in UTC.
+/// In ISO 8601 and UTC.
 func currentTimestamp() -> String { Date.now.formatted(.iso8601) }

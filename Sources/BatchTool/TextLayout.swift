@@ -1,15 +1,15 @@
-/// Lays out text for a terminal: wrapped, beside labels, in tables.
+/// Lays out text for a terminal: wrapped, beside labels, or in tables.
 enum TextLayout {
-  /// The width where none is known.
+  /// Used if the width is unknown.
   static let standardWidth = 80
 
-  /// Text in lines that are not longer than a width, unless a word is.
+  /// Wraps text into lines, which exceed the width only if a single word does.
   ///
   /// - Parameters:
-  ///   - text: The text.
-  ///   - width: The longest line; nil for one line however long.
-  ///   - indent: The spaces before each line.
-  ///   - first: What the first line begins with instead.
+  ///   - text: The text to wrap.
+  ///   - width: The maximum length of a line; nil for a single line.
+  ///   - indent: The number of spaces before each line.
+  ///   - first: The beginning of the first line, instead of spaces.
   /// - Returns: The lines.
   static func wrapped(
     _ text: String,
@@ -21,7 +21,7 @@ enum TextLayout {
     var lines: [String] = []
     var line = first ?? margin
     var isEmpty = true
-    // Keep repeated spaces: they align numbers, and SQL may have them.
+    // Repeated spaces are kept: they align numbers, and may be part of SQL.
     for word in text.split(separator: " ", omittingEmptySubsequences: false) {
       if let width, !isEmpty, line.count + 1 + word.count > width {
         lines.append(line)
@@ -34,13 +34,13 @@ enum TextLayout {
     return lines + [line]
   }
 
-  /// Labels in one column and their texts in another.
+  /// Puts labels in one column and their texts in another.
   ///
   /// - Parameters:
-  ///   - rows: Both of each line.
-  ///   - width: The longest line; nil for one line each however long.
-  ///   - indent: The spaces before each line.
-  ///   - gap: The spaces after the longest label.
+  ///   - rows: The labels with their texts.
+  ///   - width: The maximum length of a line; nil for one line per label.
+  ///   - indent: The number of spaces before each line.
+  ///   - gap: The number of spaces after the longest label.
   /// - Returns: The lines.
   static func labelled(
     _ rows: [(label: String, text: String)],
@@ -52,7 +52,7 @@ enum TextLayout {
     let column = rows.map(\.label.count).max() ?? 0
     return rows.flatMap { label, text in
       let start = margin + padded(label, to: column + gap)
-      // So long a label would leave no room beside it.
+      // A label this long would leave no room beside it.
       if let width, start.count > width / 2 {
         return [margin + label] + wrapped(text, width: width, indent: indent + 4)
       }
@@ -60,7 +60,7 @@ enum TextLayout {
     }
   }
 
-  /// A table whose widest columns are cut until it fits.
+  /// Makes a table, whose widest columns are cut until it fits.
   static func table(_ rows: [[String]], width: Int, indent: Int = 0) -> [String] {
     let count = rows.map(\.count).max() ?? 0
     var widths = (0..<count).map { column in
@@ -80,14 +80,13 @@ enum TextLayout {
     }
   }
 
-  /// Text with spaces behind it.
+  /// Appends spaces up to a width.
   static func padded(_ text: String, to width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
   }
 }
 
 extension StringProtocol {
-  /// The text without the spaces around it.
   var trimmingSpaces: String {
     let start = drop { $0 == " " }
     guard let last = start.lastIndex(where: { $0 != " " }) else { return "" }

@@ -3,11 +3,10 @@ import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 
-/// The first version of a transform's program, which `batch new transform` writes.
+/// The program of a transform that `batch new transform` writes.
 ///
-/// It changes no row until you fill it in.
+/// It changes no rows until the user completes it.
 struct TransformSkeleton {
-  /// The language of the program.
   enum Language: String, CaseIterable {
     case python, swift
   }
@@ -21,19 +20,16 @@ struct TransformSkeleton {
   /// The script, or the folder of the package.
   var path: FilePath { folder.appending(language == .python ? "\(name).py" : name) }
 
-  /// What the job runs; nil for a handler.
+  /// The command of the job; nil for a handler.
   var command: [String]? { language == .python ? ["python3", "\(name).py"] : nil }
 
-  /// What you have yet to do.
+  /// What the user has yet to do.
   var advice: String {
     language == .python
       ? "fill in what the script computes"
       : "fill in what the handler computes, then run the job: swift run --package-path \(path) \(name) run JOB"
   }
 
-  /// Writes the script or the package.
-  ///
-  /// - Throws: `BatchError` of code `fileAccess`.
   func write() throws(BatchError) {
     switch language {
     case .python: try JobDraft.create(path, python)
@@ -57,7 +53,7 @@ struct TransformSkeleton {
     }
   }
 
-  /// Removes what was written.
+  /// Removes the written files.
   func remove() {
     try? FileManager.default.removeItem(atPath: path.string)
   }
@@ -144,7 +140,7 @@ struct TransformSkeleton {
       """
   }
 
-  /// A text as a literal of both languages.
+  /// A string literal that is valid in both languages.
   private static func literal(_ text: String) -> String {
     var literal = "\""
     for character in text {

@@ -77,7 +77,7 @@ struct VerifyCommand: AsyncParsableCommand {
     if !verification.isAsDeclared { ExitStatus.failed.end() }
   }
 
-  /// Compares the rows that the run recorded with how it left them.
+  /// Compares the rows that the run recorded with the state in which it left them.
   private func verifyByRecord() async throws {
     let report: UndoReport
     do throws(BatchError) {
@@ -145,7 +145,7 @@ struct VerifyCommand: AsyncParsableCommand {
     for note in verification.notes { Terminal.warn(note) }
   }
 
-  /// `orders: 3 rows differ: price_cents 3, note 1; 2 rows more, 1 row less`.
+  /// Formats `orders: 3 rows differ: price_cents 3, note 1; 2 rows more, 1 row less`.
   private func text(of table: TableDifferences) -> String {
     var parts: [String] = []
     if table.changed > 0 {
@@ -163,7 +163,7 @@ struct VerifyCommand: AsyncParsableCommand {
     return "\(table.table): \(parts.joined(separator: "; "))"
   }
 
-  /// How many columns the line of a table names; JSON has all.
+  /// The maximum number of columns in the line of a table; JSON has all.
   private static let columnLimit = 20
 
   private func rows(_ count: Int) -> String { Format.count(count, "row") }
@@ -182,7 +182,7 @@ struct VerifyCommand: AsyncParsableCommand {
   }
 }
 
-/// The result of comparing the rows that a run recorded.
+/// The JSON of comparing the rows that a run recorded.
 private struct RecordLine: Encodable {
   let report: UndoReport
 
@@ -195,7 +195,7 @@ private struct RecordLine: Encodable {
   }
 }
 
-/// A line on a terminal with the number of rows compared.
+/// A live line with the number of rows compared so far.
 private final class RowProgress: Sendable {
   private let last = Lock<ContinuousClock.Instant?>(nil)
 
