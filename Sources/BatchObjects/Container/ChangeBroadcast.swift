@@ -1,7 +1,7 @@
 public import BatchIdentifiers
 import Synchronization
 
-/// The changes of a save to one store: identifiers only, which can be sent anywhere.
+/// The changes that a save made to one store: only identifiers, which can be sent anywhere.
 public struct ModelChanges: Sendable {
   /// The inserted rows.
   public var inserted: [PersistentIdentifier]
@@ -10,7 +10,7 @@ public struct ModelChanges: Sendable {
   /// The deleted rows.
   public var deleted: [PersistentIdentifier]
 
-  /// Describes changes made elsewhere.
+  /// Describes changes that were made elsewhere.
   public init(
     inserted: [PersistentIdentifier] = [],
     updated: [PersistentIdentifier] = [],
@@ -24,24 +24,21 @@ public struct ModelChanges: Sendable {
   var count: Int { inserted.count + updated.count + deleted.count }
 }
 
-/// Saves of other contexts that this one has not merged yet.
+/// The saves of other contexts that a context has not merged yet.
 ///
-/// Any thread fills it; the context empties it when next used.
+/// Any thread adds to it; the context empties it when it is next used.
 final class ContextInbox: Sendable {
-  /// The changes to merge.
   enum Content {
     case changes([ModelChanges])
-    /// There were more than are kept individually.
+    /// There were too many changes to keep individually.
     case everything
   }
 
-  /// The maximum number of identifiers kept individually.
   private static let limit = 10_000
 
   private let contents = Lock<(content: Content, count: Int)>((.changes([]), 0))
   private let isFilled = Atomic<Bool>(false)
 
-  /// Whether there is something to merge.
   var hasChanges: Bool { isFilled.load(ordering: .acquiring) }
 
   func add(_ changes: ModelChanges) {
@@ -59,7 +56,7 @@ final class ContextInbox: Sendable {
     }
   }
 
-  /// Takes the changes out.
+  /// Returns the changes, and removes them.
   func take() -> Content {
     contents.withLock { contents in
       defer { contents = (.changes([]), 0) }
@@ -69,7 +66,6 @@ final class ContextInbox: Sendable {
   }
 }
 
-/// Notifies contexts, and other listeners, of saves.
 final class ChangeBroadcast: Sendable {
   private struct Listeners {
     var inboxes: [ObjectIdentifier: ContextInbox] = [:]
@@ -88,7 +84,7 @@ final class ChangeBroadcast: Sendable {
     listeners.withLock { $0.inboxes[ObjectIdentifier(inbox)] = nil }
   }
 
-  /// Notifies everybody of a save except the context that made it.
+  /// Notifies all listeners of a save, except the context that made it.
   func send(_ changes: ModelChanges, except own: ContextInbox?) {
     guard changes.count > 0 else { return }
     let (inboxes, streams) = listeners.withLock {
@@ -113,12 +109,12 @@ final class ChangeBroadcast: Sendable {
 }
 
 extension ModelContainer {
-  /// Reports subsequent saves of this container's contexts.
+  /// Reports subsequent saves of contexts of this container.
   ///
-  /// The counterpart of Core Data's did-save notification.
+  /// It corresponds to the did-save notification of Core Data.
   ///
-  /// - Parameter count: How many elements to buffer for a slow reader; older ones are lost.
-  /// - Returns: A stream with one element for each save and store.
+  /// - Parameter count: The number of elements to buffer for a slow reader; older ones are lost.
+  /// - Returns: A stream with one element per save and store.
   public func savedChanges(keeping count: Int = 256) -> AsyncStream<ModelChanges> {
     changes.stream(keeping: count)
   }

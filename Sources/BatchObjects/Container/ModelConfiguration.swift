@@ -8,23 +8,23 @@ public import SystemPackage
 ///       path: "shop.db",
 ///       initialSchema: "CREATE TABLE orders (id INTEGER PRIMARY KEY, price_cents INTEGER)")
 public struct ModelConfiguration: Sendable, Hashable {
-  /// The path of the database; nil for one in memory.
+  /// The path of the database; nil for a database in memory.
   public let path: String?
-  /// Whether the database is opened read-only even if it is writable.
+  /// Whether to open the database read-only even if it is writable.
   public var isReadOnly: Bool
-  /// How long to wait for another connection's lock.
+  /// How long to wait for locks of other connections.
   public var busyTimeout: Duration
-  /// Extensions of SQLite that the schema needs: paths, or names for the system's loader.
+  /// The SQLite extensions that the schema needs: paths, or names for the system's loader.
   public var extensions: [String] = []
-  /// Whether saves and batch requests of contexts are recorded, for `ModelContext.fetchHistory`.
+  /// Whether to record the saves and batch requests of contexts for `ModelContext.fetchHistory`.
   public var tracksHistory = false
   /// An SQL script that creates the tables of a database without tables, in one transaction.
   ///
-  /// With a script, a missing file is created. Without one, a container for classes creates the
-  /// file and their tables; a container without classes reports that there is no file.
+  /// With a script, a missing file is created. Without a script, a container with classes creates
+  /// the file and their tables, and a container without classes reports that the file is missing.
   public var initialSchema: String?
 
-  /// A database at a path; a relative path starts at the current folder.
+  /// Configures a database at a path; a relative path starts at the current folder.
   public init(
     path: String,
     isReadOnly: Bool = false,
@@ -37,7 +37,7 @@ public struct ModelConfiguration: Sendable, Hashable {
     self.initialSchema = initialSchema
   }
 
-  /// A database at a path; a relative path starts at the current folder.
+  /// Configures a database at a path; a relative path starts at the current folder.
   @_disfavoredOverload
   public init(
     path: FilePath,
@@ -53,7 +53,7 @@ public struct ModelConfiguration: Sendable, Hashable {
     )
   }
 
-  /// A database at a file URL.
+  /// Configures a database at a file URL.
   public init(
     url: URL,
     isReadOnly: Bool = false,
@@ -68,9 +68,9 @@ public struct ModelConfiguration: Sendable, Hashable {
     )
   }
 
-  /// A database in memory, or without a path.
+  /// Configures a database in memory, which has no path.
   ///
-  /// Each container creates its own database, which all its contexts share and which lives as long
+  /// Each container creates its own database, which all its contexts share, and which lives as long
   /// as the container.
   public init(inMemoryWith initialSchema: String, busyTimeout: Duration = .seconds(5)) {
     path = nil
@@ -79,24 +79,22 @@ public struct ModelConfiguration: Sendable, Hashable {
     self.initialSchema = initialSchema
   }
 
-  /// A database in memory with the tables of the container's classes.
+  /// Configures a database in memory with the tables of the container's classes.
   public static var inMemory: ModelConfiguration {
     var configuration = ModelConfiguration(inMemoryWith: "")
     configuration.initialSchema = nil
     return configuration
   }
 
-  /// Whether the database is kept in memory and never written to a disk.
+  /// Whether the database is in memory and never written to disk.
   public var isStoredInMemoryOnly: Bool { path == nil }
 
-  /// The file of the database; nil for one in memory.
+  /// The file of the database; nil for a database in memory.
   public var url: URL? { path.map { URL(fileURLWithPath: $0) } }
 }
 
 extension ModelConfiguration {
-  /// The same with a script that creates the tables of some classes, if it has none.
-  ///
-  /// - Throws: `BatchError` with code `invalidMapping` for relationships that cannot be stored.
+  /// A copy with a script that creates the tables of some classes, unless there is a script.
   func making(tablesFor types: [any PersistentModel.Type]) throws(BatchError) -> Self {
     guard initialSchema == nil, !isReadOnly, !types.isEmpty else { return self }
     var configuration = self

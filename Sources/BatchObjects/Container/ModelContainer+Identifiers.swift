@@ -3,27 +3,27 @@ public import BatchPlatform
 import BatchSQLite
 
 extension ModelContainer {
-  /// The identifier of a URI, if it names an entity of a store of this container.
+  /// Returns the identifier for a URI, if the container has the entity.
   ///
-  /// Nil for another scheme, for a store or entity that the container does not have, for the URI of
-  /// an object that was never saved, and for a key that the entity cannot have. It does not check
-  /// whether the row exists.
+  /// It is nil for another scheme, for a store or entity that the container does not have, for an
+  /// object that was never saved, and for a key that the entity cannot have. Whether the row exists
+  /// is not checked.
   public func identifier(forURI uri: URL) -> PersistentIdentifier? {
     identifier(for: uri.absoluteString)
   }
 
-  /// The identifier of a URI's text; see ``identifier(forURI:)``.
+  /// Returns the identifier for the text of a URI; see ``identifier(forURI:)``.
   public func identifier(for uri: String) -> PersistentIdentifier? {
     guard let identifier = PersistentIdentifier(uriString: uri) else { return nil }
     return (try? resolve(identifier)) == nil ? nil : identifier
   }
 
-  /// The identifier of a row by its key, in the one store that has the entity.
+  /// Returns the identifier of a row by its key, in the only store that has the entity.
   ///
-  /// It does not check whether the row exists.
+  /// Whether the row exists is not checked.
   ///
-  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `ambiguousStore` if
-  ///   several have, `invalidIdentifier` if the key cannot be one of the entity's.
+  /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `ambiguousStore`
+  ///   if several stores have it, `invalidIdentifier` if the entity cannot have such a key.
   public func identifier(
     ofEntity name: String,
     key: PrimaryKey
@@ -33,11 +33,11 @@ extension ModelContainer {
     return identifier
   }
 
-  /// The entity that an identifier names.
+  /// The entity of an identifier.
   ///
-  /// - Throws: `BatchError` with code `foreignIdentifier` if it names another container's store,
-  ///   `unknownEntity` if the store has no such entity, `invalidIdentifier` if the key cannot be
-  ///   one of the entity's.
+  /// - Throws: `BatchError` with code `foreignIdentifier` if the container does not have its store,
+  ///   `unknownEntity` if the store has no such entity, `invalidIdentifier` if the entity cannot
+  ///   have such a key.
   func resolve(
     _ identifier: PersistentIdentifier
   ) throws(BatchError) -> ModelEntity {
@@ -78,7 +78,6 @@ extension ModelContainer {
 }
 
 extension Entity {
-  /// Whether a key has the shape of this entity's keys.
   func admits(_ candidate: PrimaryKey) -> Bool {
     guard let key else { return false }
     return switch candidate {

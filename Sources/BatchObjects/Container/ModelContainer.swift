@@ -3,8 +3,8 @@ public import BatchSQLite
 
 /// The stores that contexts read, with their entities.
 ///
-/// A container plays the part of Core Data's persistent store coordinator: an identifier is valid
-/// only in containers that have its store.
+/// A container corresponds to Core Data's persistent store coordinator: an identifier is valid only
+/// in containers that have its store.
 ///
 ///     let container = try await ModelContainer(configurations: ModelConfiguration(path: "shop.db"))
 ///     let identifier = container.identifier(for: "x-coredata://…/orders/p28")
@@ -13,34 +13,32 @@ public final class ModelContainer: Sendable {
   public let configurations: [ModelConfiguration]
   /// The stores, in the order of the configurations.
   public let stores: [Store]
-  /// The entities of each store by their names.
+  /// By store, then by name.
   let entities: [[String: ModelEntity]]
-  /// The relationships of each store's entities.
+  /// By store.
   let relationships: [RelationshipGraph]
-  /// Serializes the saves of each store: contexts queue here, where SQLite would make them poll.
+  /// Serializes the saves of each store: contexts wait here, whereas SQLite would make them poll.
   let turns: [Lock<Void>]
   /// Whether some entities share a table with entities that extend them.
   let hasHierarchies: Bool
-  /// Tells contexts about each other's saves.
+  /// Notifies contexts of each other's saves.
   let changes = ChangeBroadcast()
-  /// The main actor's context, once created.
+  /// Created on demand.
   @MainActor var keptMainContext: AnyObject?
 
   /// Opens the stores of some configurations, each on its own thread.
   ///
-  /// Each class claims its table in every store that has it; unclaimed tables become entities of
-  /// the table's name, with objects of the class `ManagedObject`.
+  /// Each class claims its table in every store that has it. Each unclaimed table becomes an entity
+  /// with the name of the table, whose objects are of the class `ManagedObject`.
   ///
-  /// With one configuration, without a script, a missing or empty database gets the tables of the
-  /// classes: with the columns that the properties need, unique and other indexes, and foreign keys
-  /// for relationships.
-  ///
-  /// A writable store without a UUID, by which identifiers name it, gets one.
+  /// With a single configuration and no script, a missing or empty database gets the tables of the
+  /// classes: with a column for each property that needs one, unique and other indexes, and foreign
+  /// keys for relationships. A writable store without a UUID, which identifiers refer to, gets one.
   ///
   /// - Throws: `BatchError` with code `fileAccess` or `notADatabase` for a store that cannot be
-  ///   opened, `invalidSQL` for a script that fails, `ambiguousStore` if two stores have the same
-  ///   UUID, as a file and its copy have, `invalidMapping` without a configuration, and where
-  ///   tables differ from the classes, with all differences, column by column.
+  ///   opened; `invalidSQL` for a script that fails; `ambiguousStore` if two stores have the same
+  ///   UUID, as a file and its copy do; `invalidMapping` without a configuration, or if tables
+  ///   differ from the classes, with all differences by column.
   /// - Complexity: O(*n*) in the number of tables and columns.
   public convenience init(
     for types: any PersistentModel.Type...,
@@ -51,7 +49,7 @@ public final class ModelContainer: Sendable {
 
   /// Opens the stores of some configurations; see the other initializer.
   ///
-  /// - Throws: As the other initializer.
+  /// - Throws: An error of the other initializer.
   public convenience init(
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
@@ -61,13 +59,12 @@ public final class ModelContainer: Sendable {
     try self.init(for: types, stores: stores, configurations: configurations)
   }
 
-  /// Opens the stores of some configurations from synchronous code, and blocks the thread
-  /// meanwhile.
+  /// Opens the stores of some configurations from synchronous code, which blocks the thread.
   ///
   ///     static let shared = try! ModelContainer(
   ///       for: Order.self, configurations: ModelConfiguration(path: "shop.db"))
   ///
-  /// - Throws: As the other initializers.
+  /// - Throws: An error of the other initializers.
   public convenience init(
     for types: any PersistentModel.Type...,
     configurations: ModelConfiguration...
@@ -75,10 +72,9 @@ public final class ModelContainer: Sendable {
     try self.init(for: types, configurations: configurations)
   }
 
-  /// Opens the stores of some configurations from synchronous code, and blocks the thread
-  /// meanwhile.
+  /// Opens the stores of some configurations from synchronous code, which blocks the thread.
   ///
-  /// - Throws: As the other initializers.
+  /// - Throws: An error of the other initializers.
   public convenience init(
     for types: [any PersistentModel.Type],
     configurations: [ModelConfiguration]
@@ -91,7 +87,7 @@ public final class ModelContainer: Sendable {
     try self.init(for: types, stores: stores, configurations: configurations)
   }
 
-  /// The configurations; a single one creates missing tables of the classes.
+  /// A single configuration creates missing tables of the classes.
   private static func complete(
     _ configurations: [ModelConfiguration],
     for types: [any PersistentModel.Type]
@@ -107,7 +103,7 @@ public final class ModelContainer: Sendable {
     return [try configurations[0].making(tablesFor: types)]
   }
 
-  /// Takes over open stores.
+  /// Uses stores that are already open.
   init(
     for types: [any PersistentModel.Type],
     stores: [Store],
@@ -194,7 +190,7 @@ public final class ModelContainer: Sendable {
 }
 
 extension [any PersistentModel.Type] {
-  /// The classes without duplicates: lists come together from several places.
+  /// Removes duplicates: lists of classes come from several places.
   fileprivate var withoutRepetitions: Self {
     var known: Set<ObjectIdentifier> = []
     return filter { known.insert(ObjectIdentifier($0)).inserted }
@@ -202,8 +198,10 @@ extension [any PersistentModel.Type] {
 }
 
 extension Store {
-  /// Whether an unclaimed entity counts: not if it is a table behind the entities of Core Data's
-  /// model, nor an entity of that model whose table a class claims.
+  /// Whether an unclaimed entity is listed.
+  ///
+  /// It is not if it is a table behind the entities of a Core Data model, or an entity of that
+  /// model whose table a class claims.
   fileprivate func isListed(_ entity: Entity, beside mappings: [ModelMapping]) -> Bool {
     guard let coreData else { return true }
     guard let modeled = coreData.entity(named: entity.name) else {
@@ -216,12 +214,11 @@ extension Store {
 }
 
 extension BatchError.Code {
-  /// More than one of the container's stores could be meant.
+  /// More than one store of the container could be meant.
   public static let ambiguousStore = Self(rawValue: "ambiguousStore")
 }
 
 extension ModelContainer {
-  /// Refuses the index of a store that does not exist.
   func requireStore(at place: Int) throws(BatchError) {
     guard !stores.indices.contains(place) else { return }
     throw BatchError(

@@ -1,6 +1,6 @@
 import BatchSQLite
 
-/// Finds undeclared relationships from the foreign keys of the tables.
+/// Derives undeclared relationships from the foreign keys of the tables.
 struct RelationshipFinder {
   let entities: [String: ModelEntity]
   let tables: [Entity]
@@ -20,7 +20,7 @@ struct RelationshipFinder {
     return found
   }
 
-  /// The two foreign keys of a table with no other columns but its own key.
+  /// The two foreign keys of a table that has no other columns except its own key.
   private func joinKeys(of table: Entity) -> (ForeignKey, ForeignKey)? {
     guard table.foreignKeys.count == 2, !isClaimed(table.table) else { return nil }
     let keys = table.foreignKeys.filter { refers($0) != nil }
@@ -39,7 +39,7 @@ struct RelationshipFinder {
     _ table: Entity
   ) -> [(String, Relationship)] {
     guard let destination = refers(target) else { return [] }
-    // Two tables joined by only one table can use each other's names.
+    // If only one table joins two tables, their relationships can be named after each other.
     let isAmbiguous =
       SQLName.equal(source.table, target.table)
       || tables.count { other in
@@ -83,7 +83,7 @@ struct RelationshipFinder {
       + classes(of: key.table).map { ($0.entity.name, toMany) }
   }
 
-  /// The topmost entity of those that share the table to whose key a foreign key refers.
+  /// The topmost entity of the table that a foreign key refers to; nil unless it refers to the key.
   private func refers(_ key: ForeignKey) -> ModelEntity? {
     guard let entity = root(of: key.table), let columns = entity.entity.key?.columns,
       columns.count == 1, SQLName.equal(key.target ?? columns[0], columns[0])
@@ -102,12 +102,12 @@ struct RelationshipFinder {
 
   private func root(of table: String) -> ModelEntity? {
     let claims = mappings.filter { SQLName.equal($0.table, table) && $0.ancestors.isEmpty }
-    // Among several unrelated classes, none is preferred.
+    // Of several unrelated classes, none is preferred.
     if claims.count > 1 { return nil }
     return claims.first.flatMap { entities[$0.entityName] } ?? classes(of: table).first
   }
 
-  /// `customer` for `customer_id`, `customerId` and `customerID`.
+  /// Returns `customer` for `customer_id`, `customerId` and `customerID`.
   private static func name(of column: String) -> String {
     for suffix in ["_id", "_ID", "Id", "ID"]
     where column.hasSuffix(suffix) && column.count > suffix.count {

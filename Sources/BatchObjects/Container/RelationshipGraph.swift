@@ -3,31 +3,29 @@ import BatchSQLite
 
 /// The relationships of the entities of one store.
 ///
-/// Declared relationships come first. Others come from single-column foreign keys that refer to a
-/// single-column key: `orders.customer_id` gives `customer` to the order and `orders` to the
-/// customer, and a table of just two foreign keys joins the two tables that they refer to.
+/// Declared relationships take precedence. Others are derived from single-column foreign keys that
+/// refer to a single-column key: `orders.customer_id` gives the order a `customer` and the customer
+/// `orders`, and a table of just two foreign keys joins the tables that these refer to.
 struct RelationshipGraph: Sendable {
   private var relationships: [String: [String: Relationship]] = [:]
-  /// The same, sorted by name.
+  /// Sorted by name.
   private var ordered: [String: [Relationship]] = [:]
-  /// The columns of each entity that refer to others.
   private var referringSlots: [String: [Int]] = [:]
-  /// The distance of an entity from those that refer to nothing: referring rows go first.
+  /// The distance of an entity from those that refer to no others: referring rows are deleted
+  /// first.
   private(set) var depths: [String: Int] = [:]
 
-  /// The relationships of an entity by name.
   func of(_ entity: ModelEntity) -> [String: Relationship] {
     relationships[entity.entity.name] ?? [:]
   }
 
-  /// The relationships of an entity sorted by name, so that every process handles them in the same
+  /// The relationships of an entity, sorted by name, so that every process handles them in the same
   /// order.
   func all(of entity: ModelEntity) -> [Relationship] { ordered[entity.entity.name] ?? [] }
 
-  /// The columns of an entity that refer to others.
   func referringSlots(of entity: ModelEntity) -> [Int] { referringSlots[entity.entity.name] ?? [] }
 
-  /// - Throws: `BatchError` with code `invalidMapping` for a declaration that fits no table.
+  /// Throws `invalidMapping` for a declaration that does not fit the tables.
   init(
     _ entities: [String: ModelEntity],
     tables: [Entity],
@@ -65,7 +63,7 @@ struct RelationshipGraph: Sendable {
 
   private mutating func depth(of name: String, below path: Set<String>) -> Int {
     if let depth = depths[name] { return depth }
-    // A cycle of entities is cut somewhere.
+    // A cycle of entities must be cut somewhere.
     guard !path.contains(name) else { return 0 }
     var depth = 0
     for relationship in ordered[name] ?? [] {
@@ -153,7 +151,7 @@ struct RelationshipGraph: Sendable {
 }
 
 extension Relationship {
-  /// A relationship of Core Data's model; nil if the other entity belongs to a class.
+  /// Makes a relationship of a Core Data model; nil if the other entity belongs to a class.
   fileprivate init?(
     _ declared: CoreDataRelationship,
     of source: ModelEntity,
@@ -197,13 +195,12 @@ extension Relationship {
 }
 
 extension ModelContainer {
-  /// Whether a column of an entity refers to rows of another.
   func refers(_ entity: ModelEntity, at slot: Int) -> Bool {
     relationships[entity.store].referringSlots(of: entity).contains(slot)
   }
 }
 
 extension ModelEntity {
-  /// Whether one column can refer to the entity's rows.
+  /// Whether a single column can refer to rows of the entity.
   var isReferable: Bool { entity.key?.columns.count == 1 }
 }

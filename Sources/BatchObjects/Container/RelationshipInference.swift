@@ -3,12 +3,12 @@ import BatchSQLite
 
 /// Determines the column or table of relationships whose classes declare only the related class.
 ///
-/// The two sides of a relationship are matched by the `inverse:` of either, or as the only
-/// unclaimed ones between the two classes. In one to many, the object on the side of one has the
-/// column; in one to one, the side that names no inverse has it; many to many has a table of pairs,
-/// named after the side that names the inverse.
+/// The two sides of a relationship are matched by the `inverse:` of either side, or because no
+/// other unclaimed ones exist between the two classes. For one to many, the object of the "many"
+/// side has the column; for one to one, the side that does not name its inverse has it; many to
+/// many has a table of pairs, named after the side that names its inverse.
 struct RelationshipInference {
-  /// A relationship, under the class that declares it and not those that inherit it.
+  /// A relationship of the class that declares it, not of those that inherit it.
   private struct Side {
     let owner: ModelMapping
     let relationship: MappedRelationship
@@ -20,10 +20,9 @@ struct RelationshipInference {
 
   private let mappings: [ModelMapping]
 
-  /// The mappings, with a column or table for each relationship.
+  /// Completes the mappings with a column or table for each relationship.
   ///
-  /// - Throws: `BatchError` with code `invalidMapping` for a relationship with several possible
-  ///   inverses, or none.
+  /// Throws `invalidMapping` for a relationship with several possible inverses, or with none.
   static func resolve(_ mappings: [ModelMapping]) throws(BatchError) -> [ModelMapping] {
     let isNeeded = mappings.contains { $0.relationshipList.contains(where: \.isInferred) }
     guard isNeeded else { return mappings }
@@ -39,7 +38,7 @@ struct RelationshipInference {
     return resolved
   }
 
-  /// A relationship under the topmost class that has it.
+  /// The relationship as one of the topmost class that has it.
   private func side(_ relationship: MappedRelationship, of mapping: ModelMapping) -> Side {
     let owner = mapping.ancestors.reversed().compactMap(self.mapping(named:)).first { ancestor in
       ancestor.relationshipList.contains { $0.name == relationship.name }
@@ -51,7 +50,6 @@ struct RelationshipInference {
     mappings.first { $0.entityName == name }
   }
 
-  /// The class on the other side.
   private func destination(of side: Side) throws(BatchError) -> ModelMapping {
     let name = side.relationship.destination.mapping.entityName
     if let mapping = mapping(named: name) { return mapping }
@@ -64,7 +62,7 @@ struct RelationshipInference {
 
   // MARK: The other side
 
-  /// The inverse relationship; nil if there is none.
+  /// Nil if there is no inverse.
   private func partner(of side: Side) throws(BatchError) -> Side? {
     let target = try destination(of: side)
     if let name = side.relationship.inverse {
@@ -89,7 +87,7 @@ struct RelationshipInference {
     switch free.count {
     case 0: return nil
     case 1:
-      // It is the only candidate for this side; so this must be the only one for it.
+      // It is the only candidate for this side, so this side must also be the only one for it.
       let rivals = try unclaimed(sides(of: destination(of: free[0]), leadingTo: free[0]))
       if rivals.count == 1 { return free[0] }
       if side.relationship.isToMany { throw ambiguous(free[0], rivals) }
@@ -100,7 +98,7 @@ struct RelationshipInference {
     }
   }
 
-  /// The relationships of a class that lead back to the class of a side, except that side itself.
+  /// The relationships of a class with the class of a side, except that side itself.
   private func sides(
     of mapping: ModelMapping,
     leadingTo side: Side
@@ -118,7 +116,7 @@ struct RelationshipInference {
     return found
   }
 
-  /// Those that neither name an inverse nor are named as one.
+  /// The sides that neither name an inverse nor are named as one.
   private func unclaimed(_ sides: [Side]) throws(BatchError) -> [Side] {
     var free: [Side] = []
     for side in sides where side.relationship.inverse == nil {
@@ -155,7 +153,7 @@ struct RelationshipInference {
     }
   }
 
-  /// Whether the first of two inverse sides is the one that names the other.
+  /// Whether the first of two inverse sides names the other.
   private func leads(_ side: Side, _ other: Side) -> Bool {
     let (names, isNamed) = (side.relationship.inverse != nil, other.relationship.inverse != nil)
     return names != isNamed ? names : side.label < other.label
@@ -189,7 +187,7 @@ struct RelationshipInference {
     )
   }
 
-  /// `orderLine_id` for `OrderLine`.
+  /// Returns `orderLine_id` for `OrderLine`.
   private static func column(_ entity: String) -> String {
     "\(entity.prefix(1).lowercased())\(entity.dropFirst())_id"
   }
@@ -215,7 +213,7 @@ struct RelationshipInference {
 }
 
 extension MappedRelationship {
-  /// Whether the relationship still needs a column or table.
+  /// Whether the relationship has no column or table yet.
   var isInferred: Bool { if case .inferred = storage { true } else { false } }
 
   /// The name of the column or table, if this side determines it.

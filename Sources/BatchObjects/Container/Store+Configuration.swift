@@ -3,8 +3,10 @@ import BatchPlatform
 import BatchSQLite
 
 extension Store {
-  /// Opens the database of a configuration, creates its tables if it has none, and gives a writable
-  /// one a UUID; blocks the thread.
+  /// Opens the database of a configuration; blocks the thread.
+  ///
+  /// A database without tables gets the tables of the configuration, and a writable one gets a
+  /// UUID.
   init(_ configuration: ModelConfiguration) throws(BatchError) {
     var options = Connection.Options(
       isReadOnly: configuration.isReadOnly,
@@ -19,7 +21,7 @@ extension Store {
       location = try resolvedPath(path)
       options = options.suited(toStoreAt: location)
     } else {
-      // A name that begins with a slash is shared by the connections of this process.
+      // The connections of this process share a database in memory whose name begins with a slash.
       location = "file:/\(UUID().uuidString)?vfs=memdb"
       options.isURI = true
     }
@@ -29,7 +31,6 @@ extension Store {
     if configuration.isStoredInMemoryOnly { anchor = StoreAnchor(connection) }
   }
 
-  /// Opens the databases of some configurations on a separate thread.
   static func opened(_ configurations: [ModelConfiguration]) async throws(BatchError) -> [Store] {
     let thread = StoreConnection(label: "batch.open", path: "", options: Connection.Options())
     return try await thread.compute { () throws(BatchError) in
@@ -49,7 +50,7 @@ extension Store {
       guard try StoreIdentity.read(in: connection).isDerived else { return }
     }
     try connection.transaction(.immediate) { () throws(BatchError) in
-      // Another process may have been first.
+      // Another process may have been faster.
       if let initialSchema, try isWithoutTables(connection) {
         try connection.runScript(initialSchema)
       }

@@ -2,7 +2,7 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The differences between the tables of some stores and their classes.
+/// The differences between classes and their tables.
 struct TableComparison {
   private(set) var differences: [String] = []
 
@@ -25,7 +25,7 @@ struct TableComparison {
     }
   }
 
-  /// - Throws: `BatchError` with code `invalidMapping`, which names every difference.
+  /// Throws `invalidMapping` with all differences, if there are any.
   func requireNone() throws(BatchError) {
     guard let first = differences.first else { return }
     throw BatchError(
@@ -52,13 +52,13 @@ struct TableComparison {
       let hint = nearest.map { ", though there is \($0.quotedForMessage)" } ?? ""
       return note("\(place) (\(type)) is missing\(hint)")
     }
-    // What the column's affinity makes of each value of the class; if the class cannot read one
+    // The result of the column's affinity for the values of the class: if the class cannot read one
     // back, it never can. Columns keep all texts except those that look like numbers.
     let stored: SQLValue? =
       switch (attribute.codec.sample(), column.keptClasses) {
       case (.integer, let kept) where !kept.contains(.integer) && !kept.contains(.real): .text("1")
       case (.integer, let kept) where !kept.contains(.integer): .real(1)
-      // A real without a fraction may be read as an integer from all other columns.
+      // All other columns may return a real without a fraction as an integer.
       case (.real, let kept) where !kept.contains(.real) && kept.contains(.text): .text("1.5")
       default: nil
       }

@@ -1,7 +1,7 @@
 import BatchRuns
 import BatchSQLite
 
-/// The tables and indexes for classes that have none yet.
+/// The SQL of tables and indexes for classes that have no tables yet.
 ///
 ///     CREATE TABLE "Line" (
 ///       "id" INTEGER PRIMARY KEY,
@@ -14,8 +14,8 @@ struct TableDefinition {
   private let family: [ModelMapping]
   private let mappings: [ModelMapping]
 
-  /// An SQL script that creates the tables of all classes; their relationships already have columns
-  /// or tables.
+  /// A script that creates the tables of all classes; relationships must already have columns or
+  /// tables.
   static func script(for mappings: [ModelMapping]) -> String {
     var tables: [String] = []
     var statements: [String] = []
@@ -50,7 +50,7 @@ struct TableDefinition {
     return "CREATE TABLE \(SQLName.standard(top.table)) (\(list)\n)"
   }
 
-  /// The attributes of all classes, without the key, and whether rows of each class have them.
+  /// The attributes of all classes without the key, and whether rows of every class have them.
   private var attributes: [(attribute: MappedAttribute, isOfAll: Bool)] {
     var found: [(attribute: MappedAttribute, isOfAll: Bool)] = []
     for mapping in family {
@@ -101,8 +101,8 @@ struct TableDefinition {
     }
   }
 
-  /// The `ON DELETE` action: what the class on the other side declares, for programs that delete by
-  /// SQL.
+  /// The `ON DELETE` action, for programs that delete by SQL: as the class on the other side
+  /// declares.
   private func rule(of relationship: MappedRelationship) -> DeleteRule {
     let target = relationship.destination.mapping.entityName
     let other = mappings.first { $0.entityName == target }?.relationshipList.first { other in
@@ -152,7 +152,7 @@ struct TableDefinition {
     lists.reduce(into: []) { found, list in if !found.contains(list) { found.append(list) } }
   }
 
-  /// A table of pairs.
+  /// The SQL of a table of pairs.
   private static func pairs(
     _ name: String,
     _ source: (column: String, mapping: ModelMapping),
@@ -179,15 +179,14 @@ struct TableDefinition {
 }
 
 extension ModelMapping {
-  /// The key column of a table created for the class: its attribute `id`, if that is an integer, or
-  /// else a column that no property has.
+  /// The key column of a table created for the class: its attribute `id` if that is an integer, or
+  /// else a column without a property.
   var keyColumn: String {
     let id = attributeList.first { SQLName.equal($0.column, "id") }
     guard let id else { return "id" }
     return id.codec.sample().storageClass == .integer && !id.isOptional ? id.column : "pk"
   }
 
-  /// The columns of properties.
   fileprivate func columns(of names: [String]) -> [String] {
     names.map { name in
       attributeList.last { $0.name == name }?.column
@@ -197,12 +196,11 @@ extension ModelMapping {
 }
 
 extension MappedAttribute {
-  /// Whether the attribute may be NULL.
   var isOptional: Bool { codec.fits(.null) }
 }
 
 extension SQLValue {
-  /// The column type for values like this one.
+  /// The type of a column for values like this one.
   fileprivate var columnType: String {
     switch self {
     case .integer: "INTEGER"

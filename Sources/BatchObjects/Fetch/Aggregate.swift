@@ -3,12 +3,12 @@ public import BatchIdentifiers
 public import BatchPlatform
 import BatchSQLite
 
-/// A column of an ``AggregateQuery``: what to group rows by, or what to compute for a group.
+/// A column of an ``AggregateQuery``: a value to group rows by, or to compute for each group.
 ///
 /// `.group(by: \.state)`, `.count()`, `.sum(\.price)`, `.average(\.price)`, `.min(\.created)`,
-/// `.max(\.created)`. A `Decimal` has no average: divide its sum by the count.
+/// `.max(\.created)`. For the average of a `Decimal`, divide its sum by the count.
 public struct Aggregate<Model: PersistentModel, Value>: Sendable {
-  /// Whether rows are grouped by it.
+  /// Whether rows are grouped by this column.
   let isKey: Bool
   let column:
     @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> AggregateColumn<Value>
@@ -24,18 +24,16 @@ public struct Aggregate<Model: PersistentModel, Value>: Sendable {
   }
 }
 
-/// A column of a query as SQL.
 struct AggregateColumn<Value> {
-  /// What is read.
+  /// The expression to read.
   let text: String
-  /// What rows are grouped by, if they are.
+  /// The expression to group by, if rows are grouped.
   var key: String?
   /// The order of groups; nil if SQLite cannot sort them as Swift does.
   var order: String?
-  /// The result, or nil if the type has none for the value read.
+  /// Decodes the result; nil if the type cannot represent it.
   let decode: (SQLValue) throws(BatchError) -> Value?
 
-  /// The result for the value read.
   func value(_ stored: SQLValue) throws(BatchError) -> Value {
     if let value = try decode(stored) { return value }
     throw .beyond(Value.self)
@@ -43,7 +41,6 @@ struct AggregateColumn<Value> {
 }
 
 extension BatchError {
-  /// The error for a sum that overflows its type.
   static func beyond(_ type: Any.Type) -> BatchError {
     BatchError(.predicateFailed, "a query computes what is no \(type), or more than one can hold")
   }
@@ -52,7 +49,7 @@ extension BatchError {
 // MARK: Keys
 
 extension Aggregate {
-  /// One group per value of an attribute.
+  /// Makes one group per value of an attribute.
   public static func group(by property: any KeyPath<Model, Value> & Sendable) -> Aggregate
   where Value: SendableMetatype {
     Aggregate(isKey: true) { object, translator throws(BatchError) in
@@ -60,7 +57,7 @@ extension Aggregate {
     }
   }
 
-  /// One group per value of a related object's attribute; nil if there is none.
+  /// Makes one group per value of an attribute of a related object; nil if there is no object.
   public static func group<Related: PersistentModel, Attribute: SendableMetatype>(
     by relationship: any KeyPath<Model, Related?> & Sendable,
     _ property: any KeyPath<Related, Attribute> & Sendable
@@ -73,7 +70,7 @@ extension Aggregate {
     }
   }
 
-  /// One group per related object; nil if there is none.
+  /// Makes one group per related object; nil if there is no object.
   public static func group<Related: PersistentModel>(
     byIdentifierOf relationship: any KeyPath<Model, Related?> & Sendable
   ) -> Aggregate where Value == PersistentIdentifier? {
@@ -81,7 +78,7 @@ extension Aggregate {
       guard case .object(let related) = try object.term(of: relationship, in: translator) else {
         throw .unsupported("a group by something other than a to-one relationship")
       }
-      // The key as stored in the other object's row, since identifiers consist of that.
+      // The key as stored in the row of the other object, since identifiers contain that.
       let key = related.column(try related.entity.entity.requireKey().columns[0])
       let space = related.entity.space
       return AggregateColumn(text: key, key: key, order: key) { value in
@@ -95,12 +92,12 @@ extension Aggregate {
 // MARK: Counts
 
 extension Aggregate where Value == Int {
-  /// The number of rows.
+  /// Counts the rows.
   public static func count() -> Aggregate {
     Aggregate { _, _ in .number("count(*)") }
   }
 
-  /// The number of rows with a value.
+  /// Counts the rows with a value that is not nil.
   public static func count<Attribute: SendableMetatype>(
     _ property: any KeyPath<Model, Attribute?> & Sendable
   ) -> Aggregate {
@@ -109,7 +106,7 @@ extension Aggregate where Value == Int {
     }
   }
 
-  /// The number of distinct values, without nil.
+  /// Counts the distinct values that are not nil.
   public static func count<Attribute: SendableMetatype>(
     distinct property: any KeyPath<Model, Attribute> & Sendable
   ) -> Aggregate {
@@ -123,14 +120,14 @@ extension Aggregate where Value == Int {
 // MARK: Sums
 
 extension Aggregate where Value: FixedWidthInteger & AttributeValue {
-  /// The sum of integers; 0 of none, and an error if it overflows the type.
+  /// Adds integers; the sum of none is 0, and a sum that overflows the type is an error.
   public static func sum(_ property: any KeyPath<Model, Value> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .sum(try object.attribute(property).checked(by: translator))
     }
   }
 
-  /// The sum of the integers that are not nil.
+  /// Adds the integers that are not nil.
   public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .sum(try object.attribute(property).checked(by: translator))
@@ -139,14 +136,14 @@ extension Aggregate where Value: FixedWidthInteger & AttributeValue {
 }
 
 extension Aggregate where Value: BinaryFloatingPoint & AttributeValue {
-  /// The sum of numbers, in the order in which SQLite finds them; 0 of none.
+  /// Adds numbers in the order in which SQLite reads them; the sum of none is 0.
   public static func sum(_ property: any KeyPath<Model, Value> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .total(try object.attribute(property).checked(by: translator))
     }
   }
 
-  /// The sum of the numbers that are not nil.
+  /// Adds the numbers that are not nil.
   public static func sum(_ property: any KeyPath<Model, Value?> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .total(try object.attribute(property).checked(by: translator))
@@ -155,18 +152,18 @@ extension Aggregate where Value: BinaryFloatingPoint & AttributeValue {
 }
 
 extension Aggregate where Value == Decimal {
-  /// The sum of numbers, rounded as Swift does beyond 38 digits; 0 of none.
+  /// Adds numbers, rounding beyond 38 digits as Swift does; the sum of none is 0.
   ///
-  /// - Complexity: Memory for the values of a group.
+  /// - Complexity: Memory for all values of a group.
   public static func sum(_ property: any KeyPath<Model, Decimal> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .sum(try object.attribute(property), translator)
     }
   }
 
-  /// The sum of the numbers that are not nil.
+  /// Adds the numbers that are not nil.
   ///
-  /// - Complexity: Memory for the values of a group.
+  /// - Complexity: Memory for all values of a group.
   public static func sum(_ property: any KeyPath<Model, Decimal?> & Sendable) -> Aggregate {
     Aggregate { object, translator throws(BatchError) in
       .sum(try object.attribute(property), translator)
@@ -175,7 +172,7 @@ extension Aggregate where Value == Decimal {
 }
 
 extension Aggregate where Value == Double? {
-  /// The average of numbers; nil of none.
+  /// Computes the average of numbers; the average of none is nil.
   public static func average<Number: Numeric & AttributeValue>(
     _ property: any KeyPath<Model, Number> & Sendable
   ) -> Aggregate {
@@ -184,7 +181,7 @@ extension Aggregate where Value == Double? {
     }
   }
 
-  /// The average of the numbers that are not nil; nil of none.
+  /// Computes the average of the numbers that are not nil; the average of none is nil.
   public static func average<Number: Numeric & AttributeValue>(
     _ property: any KeyPath<Model, Number?> & Sendable
   ) -> Aggregate {
@@ -197,7 +194,7 @@ extension Aggregate where Value == Double? {
 // MARK: Extremes
 
 extension Aggregate {
-  /// The smallest value; nil of none.
+  /// Finds the smallest value; nil if there are no values.
   public static func min<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute> & Sendable
   ) -> Aggregate where Value == Attribute? {
@@ -206,7 +203,7 @@ extension Aggregate {
     }
   }
 
-  /// The smallest of the values that are not nil; nil of none.
+  /// Finds the smallest of the values that are not nil; nil if there are none.
   public static func min<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute?> & Sendable
   ) -> Aggregate where Value == Attribute? {
@@ -215,7 +212,7 @@ extension Aggregate {
     }
   }
 
-  /// The greatest value; nil of none.
+  /// Finds the greatest value; nil if there are no values.
   public static func max<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute> & Sendable
   ) -> Aggregate where Value == Attribute? {
@@ -224,7 +221,7 @@ extension Aggregate {
     }
   }
 
-  /// The greatest of the values that are not nil; nil of none.
+  /// Finds the greatest of the values that are not nil; nil if there are none.
   public static func max<Attribute: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Attribute?> & Sendable
   ) -> Aggregate where Value == Attribute? {

@@ -3,16 +3,16 @@ import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
 
-/// A column of an object's table and the meaning of its values.
+/// A column of an object's table, with its codec.
 struct AttributeColumn<Value> {
   let name: String
   /// The column in a statement.
   let column: String
   let codec: AttributeCodec<Value>
-  /// Stored values that need no further check.
+  /// The storage classes that need no further check.
   let alwaysFit: StorageClasses
 
-  /// The same column where the row may be missing.
+  /// The same column of a row that may be missing.
   var optional: AttributeColumn<Value?> {
     AttributeColumn<Value?>(
       name: name,
@@ -22,12 +22,12 @@ struct AttributeColumn<Value> {
     )
   }
 
-  /// How values compare.
+  /// How values are compared.
   var representation: Representation<Value> {
     Representation<Value>.canonical ?? Representation(codec)
   }
 
-  /// The column in that representation, by SQL that fails for a row whose value does not fit.
+  /// The column in that representation; the SQL fails for a row whose value does not fit.
   func checked(by translator: PredicateTranslator) -> String {
     let call = converted(by: translator)
     guard codec.form == .canonical, !alwaysFit.isEmpty else { return call }
@@ -35,7 +35,7 @@ struct AttributeColumn<Value> {
     return "CASE WHEN typeof(\(column)) IN (\(classes)) THEN \(column) ELSE \(call) END"
   }
 
-  /// The column as a call of Swift, which maps all equal values to one.
+  /// Calls Swift to convert the column, so that equal values become the same.
   func converted(by translator: PredicateTranslator) -> String {
     let (name, codec, representation) = (name, codec, representation)
     let function = translator.place { row throws(BatchError) in
@@ -52,7 +52,7 @@ struct AttributeColumn<Value> {
     return "\(SwiftFunction.sqlName)(\(function), \(column))"
   }
 
-  /// The column as numbers that SQLite can compute with.
+  /// The column as numbers that SQLite can add.
   func numbers(by translator: PredicateTranslator) throws(BatchError) -> String {
     guard representation.order == .native, Value.self != Decimal.self, Value.self != Decimal?.self
     else {
@@ -64,7 +64,6 @@ struct AttributeColumn<Value> {
     return checked(by: translator)
   }
 
-  /// The error for a stored value that is not a `Value`.
   func mismatch(_ value: SQLValue) -> BatchError {
     BatchError(
       .valueMismatch,
@@ -75,7 +74,6 @@ struct AttributeColumn<Value> {
 }
 
 extension ObjectTerm {
-  /// The column of an attribute.
   func attribute<Root, Value>(
     _ property: KeyPath<Root, Value>
   ) throws(BatchError) -> AttributeColumn<Value> {
@@ -99,7 +97,7 @@ extension ObjectTerm {
 }
 
 extension AggregateColumn {
-  /// Values to group by: equal values form one group, however they are stored.
+  /// Groups by equal values, however they are stored.
   static func key(
     _ attribute: AttributeColumn<Value>,
     in translator: PredicateTranslator
@@ -119,7 +117,6 @@ extension AggregateColumn {
     }
   }
 
-  /// A value computed by SQLite.
   private static func computed(
     _ text: String,
     _ decode: @escaping (SQLValue) -> Value?
@@ -127,7 +124,6 @@ extension AggregateColumn {
     AggregateColumn(text: text, order: text) { value in decode(value) }
   }
 
-  /// The smallest or greatest value.
   static func extreme<Wrapped>(
     _ function: String,
     _ attribute: AttributeColumn<Value>,
@@ -147,7 +143,6 @@ extension AggregateColumn {
 }
 
 extension AggregateColumn where Value == Int {
-  /// A count by SQLite.
   static func number(_ text: String) -> AggregateColumn {
     computed(text) { if case .integer(let value) = $0 { Int(value) } else { nil } }
   }
@@ -168,7 +163,7 @@ extension AggregateColumn where Value: BinaryFloatingPoint {
 }
 
 extension AggregateColumn where Value == Decimal {
-  /// A sum by Swift of the values of a group, which SQLite puts into one text.
+  /// A sum computed by Swift from the values of a group, which SQLite collects in one text.
   static func sum<Attribute>(
     _ attribute: AttributeColumn<Attribute>,
     _ translator: PredicateTranslator

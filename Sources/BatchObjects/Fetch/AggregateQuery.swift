@@ -12,10 +12,11 @@ import BatchSQLite
 ///     .sorted(by: .sum(\.price), descending: true)
 ///     for (state, count, sum) in try context.fetch(sales) { … }
 ///
-/// The rows are the descriptor's; unsaved changes do not count, as with
-/// `fetchProperties(_:distinct:)`. Without `group(by:)`, there is one result, even without rows.
+/// The rows are those of the descriptor; unsaved changes do not count, as with
+/// `fetchProperties(_:distinct:)`. Without `group(by:)`, there is one result, even if there are no
+/// rows.
 public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
-  /// The rows.
+  /// Selects the rows to aggregate.
   public var descriptor: FetchDescriptor<Model>
   /// The maximum number of groups; nil for all.
   public var fetchLimit: Int?
@@ -23,7 +24,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
   private var conditions: [AggregateExpression] = []
   private var order: [AggregateExpression] = []
 
-  /// A query for some columns of the descriptor's rows.
+  /// Makes a query for some columns of the descriptor's rows.
   public init(
     _ descriptor: FetchDescriptor<Model>,
     _ columns: repeat Aggregate<Model, each Value>,
@@ -44,7 +45,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return query
   }
 
-  /// Sorts the groups; later calls decide between groups that are equal by earlier ones.
+  /// Sorts the groups; a later call orders groups that earlier ones leave equal.
   public func sorted<Computed>(
     by aggregate: Aggregate<Model, Computed>,
     descending isDescending: Bool = false
@@ -54,7 +55,6 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return query
   }
 
-  /// Reads the groups of rows of the class's entity.
   func groups(
     of entity: ModelEntity,
     in container: ModelContainer,
@@ -90,7 +90,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return try FetchPlan(of: sql, about: entity, translation.translator, in: connection)
   }
 
-  /// The statement for the added columns, and the rows that it reads.
+  /// The statement for the added columns, and the query for its rows.
   private func groupsStatement(
     of entity: ModelEntity,
     _ translation: AggregateTranslation<Model>
@@ -109,7 +109,7 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
   }
 }
 
-/// SQL of a group.
+/// The SQL of an expression over a group.
 private typealias AggregateExpression =
   @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
 
@@ -136,7 +136,7 @@ extension Aggregate {
   }
 }
 
-/// The columns of an aggregate query during translation to SQL.
+/// The columns of an aggregate query while it is translated to SQL.
 private final class AggregateTranslation<Model: PersistentModel> {
   let object: ObjectTerm
   let translator: PredicateTranslator

@@ -3,15 +3,15 @@ import BatchPlatform
 import BatchSQLite
 
 extension FetchDescriptor {
-  /// The descriptor as a query for the rows of the class's entity.
+  /// Makes a query for rows of the entity from the descriptor.
   ///
   /// - Parameters:
-  ///   - entity: The entity.
-  ///   - container: The container that has it.
+  ///   - entity: The entity of the class.
+  ///   - container: The container that has the entity.
   ///   - excluded: Objects that are found in some other way.
-  ///   - unsaved: Unsaved changes of related objects, if they count.
+  ///   - unsaved: Unsaved changes of related objects, if these count.
   ///   - looksUpIdentifiers: Whether identifiers in the predicate find rows, rather than only test
-  ///     rows found otherwise.
+  ///     rows that are found in some other way.
   /// - Returns: The query, which has not run.
   /// - Throws: `BatchError` with code `unsupportedPredicate` for a predicate that SQL cannot
   ///   express, `invalidSQL` for a negative limit or offset.
@@ -33,7 +33,7 @@ extension FetchDescriptor {
     )
   }
 
-  /// The descriptor as a query, by a translator that may have translated more of it.
+  /// Uses a translator that may have translated other expressions of the statement.
   func query(
     of entity: ModelEntity,
     excluding excluded: [PersistentIdentifier] = [],
@@ -63,7 +63,7 @@ extension FetchDescriptor {
     )
   }
 
-  /// The first objects, enough to include the window despite any that come between.
+  /// A descriptor without an offset, with as many objects as offset and limit together may need.
   var widened: FetchDescriptor {
     guard fetchLimit ?? 0 >= 0, fetchOffset ?? 0 >= 0 else { return self }
     var descriptor = self
@@ -75,7 +75,7 @@ extension FetchDescriptor {
     return descriptor
   }
 
-  /// The elements that offset and limit keep.
+  /// The elements that remain after offset and limit.
   func window<Element>(of all: [Element]) -> [Element] {
     Array(all.dropFirst(fetchOffset ?? 0).prefix(fetchLimit ?? .max))
   }
@@ -91,7 +91,6 @@ extension FetchDescriptor {
 }
 
 extension PredicateTranslator {
-  /// The condition of a predicate on an object.
   func condition<Model: PersistentModel>(
     _ predicate: Predicate<Model>,
     of object: ObjectTerm

@@ -7,14 +7,13 @@ public import BatchPlatform
 ///       sortBy: [.reverse(\.price), .forward(\.created)])
 ///     let orders = try context.fetch(dear)
 ///
-/// Predicate and order mean in SQL what they mean in Swift; what SQL cannot express with that
-/// meaning is refused. A row whose values do not fit the class has no meaning in Swift: as an
-/// object it is an error, and a fetch of identifiers may find it or not.
+/// Predicate and order have the same meaning in SQL as in Swift; expressions for which this is
+/// impossible are refused. A row whose values do not fit the class has no meaning in Swift: as an
+/// object it is an error, and a fetch of identifiers may or may not find it.
 public struct FetchDescriptor<Model: PersistentModel>: Sendable {
   /// The condition; nil for all objects.
   public var predicate: Predicate<Model>?
-  /// The order; the key decides between objects that it leaves equal, and decides alone if it is
-  /// empty.
+  /// The order; the key orders objects that it leaves equal, and all objects if it is empty.
   public var sortBy: [SortTerm<Model>]
   /// The maximum number of objects; nil for all, 0 for none.
   public var fetchLimit: Int?
@@ -24,14 +23,14 @@ public struct FetchDescriptor<Model: PersistentModel>: Sendable {
   public var includePendingChanges = true
   /// Whether objects of sub-entities count.
   public var includesSubentities = true
-  /// The properties of dictionaries; empty for all attributes.
+  /// The properties to fetch as dictionaries; empty for all attributes.
   public var propertiesToFetch: [any PartialKeyPath<Model> & Sendable] = []
   /// The relationships whose objects are read together with the fetched ones.
   ///
-  /// The context keeps them alive until its next prefetching fetch, or its reset.
+  /// The context keeps these objects alive until its next fetch with prefetching, or its reset.
   public var relationshipKeyPathsForPrefetching: [any PartialKeyPath<Model> & Sendable] = []
 
-  /// A description of all objects that satisfy a predicate.
+  /// Describes all objects that satisfy a predicate.
   public init(
     predicate: Predicate<Model>? = nil,
     sortBy: [SortTerm<Model>] = [],

@@ -3,10 +3,9 @@ import BatchSQLite
 
 /// SQLite's plan for a fetch.
 public struct FetchPlan: Sendable, CustomStringConvertible {
-  /// SQLite's own text, a line per step, such as `SEARCH orders USING INDEX …`.
+  /// SQLite's description of each step, such as `SEARCH orders USING INDEX …`.
   public let steps: [String]
-  /// Statements that create indexes to replace scans of whole tables; empty if there is nothing to
-  /// gain.
+  /// Statements that create indexes, to avoid scanning whole tables; empty if this gains nothing.
   ///
   /// The benefit depends on how few rows the condition selects, the cost on how often the table is
   /// written.
@@ -17,14 +16,14 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
     self.missingIndexes = missingIndexes
   }
 
-  /// The plan in words, a line per step, then the missing indexes.
+  /// The plan in words, one line per step, then the missing indexes.
   public var description: String {
     var lines = steps.map(Self.words)
     if !missingIndexes.isEmpty { lines.append("an index is missing:") }
     return (lines + missingIndexes.map { "  \($0);" }).joined(separator: "\n")
   }
 
-  /// A step in words, or in SQLite's text if no words exist for it.
+  /// A step in words; in SQLite's text if this does not know the step.
   private static func words(of step: String) -> String {
     let using = step.split(separator: " USING ", maxSplits: 1)
     let what = using.first?.split(separator: " ", maxSplits: 1).last.map(String.init) ?? ""
@@ -53,7 +52,7 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
     return step.lowercased()
   }
 
-  /// `index by_name`, of `COVERING INDEX by_name (name=?)`.
+  /// Returns `index by_name` for `COVERING INDEX by_name (name=?)`.
   private static func index(_ how: String) -> String {
     let name = how.prefix { $0 != "(" }.split(separator: " ").last ?? ""
     return how.contains("AUTOMATIC") ? "an index that it makes for that" : "index \(name)"

@@ -2,8 +2,8 @@ package import BatchIdentifiers
 package import BatchSQLite
 
 extension ModelContainer {
-  /// The query for the identifiers of a descriptor, and the index of its store; an error if the
-  /// query cannot be built.
+  /// The query for the identifiers of a descriptor, and the index of its store; or the error of
+  /// making it.
   package func query<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>
   ) -> Result<(query: IdentifierQuery, store: Int), BatchError> {
@@ -15,8 +15,8 @@ extension ModelContainer {
     }
   }
 
-  /// The query for the identifiers of a request, and the index of its store; an error if the query
-  /// cannot be built.
+  /// The query for the identifiers of a request, and the index of its store; or the error of making
+  /// it.
   package func query(
     for request: FetchRequest
   ) -> Result<(query: IdentifierQuery, store: Int), BatchError> {
@@ -31,8 +31,10 @@ extension ModelContainer {
     }
   }
 
-  /// What work with objects of a store depends on: the tables of the container's classes and of an
-  /// entity, or all if it has no classes and the entity is not known.
+  /// The parts of a store's schema that work with objects depends on.
+  ///
+  /// These are the tables of the container's classes and of the entity; all tables if there are no
+  /// classes and the entity is unknown.
   package func expectedSchema(
     ofStore store: Int,
     and entity: String?,

@@ -3,41 +3,42 @@ import BatchSQLite
 
 /// One term of a sort order: a property and a direction.
 ///
-/// Values sort as in Swift: strings by `<`, the same in all languages, and nil first. (Foundation's
-/// `SortDescriptor` would sort strings by the process's language, which SQLite does not know.)
+/// Values sort as in Swift: strings by `<`, which is the same in all languages, and nil first.
+/// (Foundation's `SortDescriptor` would sort strings by the language of the process, which SQLite
+/// does not know.)
 public struct SortTerm<Model: PersistentModel>: Sendable {
   /// The property.
   public let property: any PartialKeyPath<Model> & Sendable
-  /// Whether the greatest comes first.
+  /// Whether the greatest value comes first.
   public let isDescending: Bool
-  /// Whether the first of two objects sorts before the second, by this term alone; nil is an object
+  /// Whether the first of two objects sorts before the second by this term alone; nil is an object
   /// without a value.
   let precedes: @Sendable (Model?, Model?) -> Bool
   /// The SQL that sorts rows.
   let sql: @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
 
-  /// Smallest value first.
+  /// Sorts by a property, smallest value first.
   public static func forward<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value> & Sendable
   ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: false)
   }
 
-  /// Nil first, then the smallest value.
+  /// Sorts by a property, nil first, then the smallest value.
   public static func forward<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value?> & Sendable
   ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: false)
   }
 
-  /// Greatest value first.
+  /// Sorts by a property, greatest value first.
   public static func reverse<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value> & Sendable
   ) -> SortTerm {
     SortTerm(property, { $0 }, isDescending: true)
   }
 
-  /// Greatest value first, nil last.
+  /// Sorts by a property, greatest value first, nil last.
   public static func reverse<Value: Comparable & SendableMetatype>(
     _ property: any KeyPath<Model, Value?> & Sendable
   ) -> SortTerm {
@@ -48,7 +49,7 @@ public struct SortTerm<Model: PersistentModel>: Sendable {
   ///
   ///     sortBy: [.related(\.customer, .forward(\.name)), .forward(\.number)]
   ///
-  /// Related objects and their values count as stored; for objects with unsaved changes, as in
+  /// Related objects and their values are used as stored; for objects with unsaved changes, as in
   /// memory.
   public static func related<Related: PersistentModel>(
     _ relationship: any KeyPath<Model, Related?> & Sendable,

@@ -2,15 +2,15 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// One transaction of a store's history, written by the transaction that it describes.
+/// One transaction in the history of a store, written within the transaction that it describes.
 ///
 /// It begins with its first change, so a transaction without changes is not recorded.
 struct HistoryLog {
-  /// The tables, created by the first recorded transaction.
+  /// The first recorded transaction creates the tables.
   ///
-  /// AUTOINCREMENT, so that numbers of deleted transactions are not reused. A number is reused when a
-  /// backup is restored: so each transaction has a mark of its own, and that of the previous one,
-  /// which may be deleted.
+  /// AUTOINCREMENT keeps numbers of deleted transactions from being reused. A restored backup may
+  /// still reuse a number, so each transaction has a mark of its own, and the mark of the previous
+  /// one, which may be deleted.
   private static let schema = [
     """
     CREATE TABLE IF NOT EXISTS _batch_history (
@@ -42,14 +42,8 @@ struct HistoryLog {
     self.connection = connection
   }
 
-  /// Records the change of a row.
-  ///
-  /// - Parameters:
-  ///   - kind: The kind of change.
-  ///   - entityName: The entity of the row.
-  ///   - key: The row's key, encoded.
-  ///   - values: The attributes that were set, with NULL, or the values kept of a deleted row.
-  /// - Throws: SQLite's errors.
+  /// Records the change of a row; `values` are the attributes that were set, with NULL, or the
+  /// preserved values of a deleted row.
   mutating func append(
     _ kind: HistoryChange.Kind,
     entityName: String,
@@ -76,9 +70,7 @@ struct HistoryLog {
     }
   }
 
-  /// Whether the store has a history.
-  ///
-  /// - Throws: `BatchError` of code `unsupportedVersion` for an earlier version's.
+  /// Throws `unsupportedVersion` for the history of an earlier version.
   static func exists(in connection: Connection) throws(BatchError) -> Bool {
     try connection.hasOwnTable("_batch_history", with: ["mark", "previous"])
   }

@@ -5,18 +5,18 @@ import BatchSQLite
 
 /// The changes of one save, or of one chunk of a batch request, in a store.
 ///
-/// The counterpart of SwiftData's `DefaultHistoryTransaction` and Core Data's
+/// It corresponds to SwiftData's `DefaultHistoryTransaction` and Core Data's
 /// `NSPersistentHistoryTransaction`. Saves and batch requests of contexts are recorded if the
-/// container was opened with ``ModelConfiguration/tracksHistory``, one transaction per chunk of a
-/// request; jobs, foreign-key actions and triggers are not recorded.
+/// container was opened with ``ModelConfiguration/tracksHistory``; a batch request has one
+/// transaction per chunk. Jobs, foreign-key actions and triggers are not recorded.
 public struct HistoryTransaction: Sendable {
-  /// The transaction's position in the store's history.
+  /// The position of the transaction in the history of the store.
   public let token: HistoryToken
-  /// When it was saved, to the millisecond.
+  /// The time of the save, to the millisecond.
   public let timestamp: Date
-  /// The context's ``ModelContext/author``.
+  /// The ``ModelContext/author`` of the context.
   public let author: String?
-  /// The changes, in the order of writing.
+  /// The changes in the order in which they were written.
   public let changes: [HistoryChange]
 }
 
@@ -31,34 +31,33 @@ public struct HistoryChange: Sendable, Hashable {
 
   /// The kind of change.
   public let kind: Kind
-  /// The row's identifier.
+  /// The identifier of the row.
   public let identifier: PersistentIdentifier
-  /// The attributes that an update set, sorted.
+  /// The attributes that an update has set, sorted by name.
   public let updatedAttributes: [String]
-  /// The preserved values of a deleted row: the attributes that its class preserves, see
-  /// ``ModelProperty/preservedOnDeletion()``.
+  /// The preserved values of a deleted row; see ``ModelProperty/preservedOnDeletion()``.
   public let tombstone: [String: SQLValue]
 }
 
-/// A position in a store's history, from which to continue later.
+/// A position in the history of a store, from which to continue later.
 public struct HistoryToken: Sendable, Hashable, Codable, Comparable {
-  /// The store.
+  /// The UUID of the store.
   public let storeIdentifier: String
-  /// The number of the transaction, greater for later ones.
+  /// The number of the transaction, which is greater for later ones.
   public let transaction: Int64
-  /// What tells it from another one of its number, which a restored backup may get.
+  /// Distinguishes transactions with the same number, which a restored backup may produce.
   let mark: Int64
 
-  /// Whether the left one is earlier, or belongs to a store with a smaller UUID.
+  /// Orders tokens by store, then by transaction.
   public static func < (left: HistoryToken, right: HistoryToken) -> Bool {
     (left.storeIdentifier, left.transaction) < (right.storeIdentifier, right.transaction)
   }
 }
 
 extension ModelProperty {
-  /// The same property, whose value the history keeps when its row is deleted.
+  /// Returns the same property, with its value preserved in the history when the row is deleted.
   ///
-  /// SwiftData's `.preserveValueOnDeletion`.
+  /// This is SwiftData's `.preserveValueOnDeletion`.
   public func preservedOnDeletion() -> ModelProperty {
     var property = self
     property.attribute?.isPreserved = true
@@ -67,6 +66,6 @@ extension ModelProperty {
 }
 
 extension BatchError.Code {
-  /// Part of the history after a token has been deleted: Core Data's error 134301.
+  /// Part of the history after the token was deleted: Core Data's error 134301.
   public static let historyTokenExpired = Self(rawValue: "historyTokenExpired")
 }

@@ -2,13 +2,13 @@ public import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The part of an attribute's access that does not depend on the type of its values.
+/// The parts of an attribute's access that do not depend on the type of its values.
 @usableFromInline
 class AnyAttributeAccess {
   final let name: String
-  /// The position of the value in a row of the entity; nil for an object of no entity.
+  /// The position of the value in a row; nil for an object without an entity.
   final let slot: Int?
-  /// Values that can be set without a further check.
+  /// The storage classes that can be set without a further check.
   final let settable: StorageClasses
 
   init(_ attribute: MappedAttribute, _ entity: ModelEntity?) {
@@ -19,7 +19,6 @@ class AnyAttributeAccess {
   }
 }
 
-/// An attribute as the accessors of a property use it.
 @usableFromInline
 final class AttributeAccess<Value>: AnyAttributeAccess {
   @usableFromInline let codec: AttributeCodec<Value>
@@ -31,18 +30,18 @@ final class AttributeAccess<Value>: AnyAttributeAccess {
 }
 
 extension PersistentModel {
-  /// How the accessors of a property find its value.
+  /// Finds the attribute of a property for its accessors.
   ///
   /// Looking up an attribute by key path takes as long as reading a row. So the result is cached by
-  /// the accessor's key path object, of which there is one per place in a program.
+  /// the key path object of the accessor, which exists once per place in a program.
   @inlinable
   func access<Value>(
     to property: KeyPath<Self, Value>,
     _ accessor: StaticString
   ) -> AttributeAccess<Value> {
     guard let known = knownAccess(by: property) else { return madeAccess(to: property, accessor) }
-    // The cached access of a key path was created by `madeAccess(to:)` for that same object, whose
-    // class is `KeyPath<Self, Value>`.
+    // The access cached for this key path object was created by `madeAccess(to:)` for the same
+    // object, and its class is `KeyPath<Self, Value>`.
     return unsafe unsafeDowncast(known, to: AttributeAccess<Value>.self)
   }
 
@@ -64,7 +63,7 @@ extension ManagedObject {
     environment?.access(by: keyPath)
   }
 
-  /// The value of an attribute, as in ``subscript(_:)``.
+  /// Reads an attribute, as in ``subscript(_:)``.
   @usableFromInline
   final func value(of access: AnyAttributeAccess) -> SQLValue {
     guard let slot = access.slot, let row else { return self[access.name] }
@@ -72,7 +71,7 @@ extension ManagedObject {
     return changes[slot] ?? row[slot]
   }
 
-  /// Sets the value of an attribute, as in ``subscript(_:)``.
+  /// Sets an attribute, as in ``subscript(_:)``.
   @usableFromInline
   final func set(_ value: SQLValue, of access: AnyAttributeAccess) {
     guard let slot = access.slot, access.settable.contains(value.storageClass), !value.isNaN,

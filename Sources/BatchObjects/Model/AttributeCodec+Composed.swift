@@ -3,10 +3,10 @@ import BatchPlatform
 import BatchSQLite
 
 extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValue: AttributeValue {
-  /// The raw value; one without a case does not fit.
+  /// The raw value of an enumeration; a raw value without a case does not fit.
   ///
-  /// An index on the column finds cases. If `init(rawValue:)` accepts values that are no case's
-  /// `rawValue`, such as by ignoring case, each row is checked.
+  /// An index on the column finds cases. If `init(rawValue:)` accepts values that are not the
+  /// `rawValue` of a case, for instance by ignoring case, each row is checked instead.
   public static func raw(
     placeholder: @autoclosure @escaping @Sendable () -> Value
   ) -> AttributeCodec {
@@ -22,9 +22,9 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
     )
   }
 
-  /// The stored values of an enumeration's case, if each case has one raw value.
+  /// The stored values of an enumeration's case; nil unless each case has exactly one raw value.
   private static func storedForms(of value: Value) -> [SQLValue]? {
-    // Structures more often than not define `==` themselves.
+    // Structures usually define `==` themselves.
     guard Mirror(reflecting: value).displayStyle == .enum else { return nil }
     let raw = Value.RawValue.codec
     let stored = raw.encode(value.rawValue)
@@ -32,7 +32,7 @@ extension AttributeCodec where Value: RawRepresentable & Sendable, Value.RawValu
     return raw.form == .canonical ? [stored] : raw.storedForms(value.rawValue)
   }
 
-  /// Whether, as far as trying shows, `init(rawValue:)` returns a value with the same raw value.
+  /// Whether `init(rawValue:)` returns values with the same raw value, as far as trials show.
   private static func isExact(near stored: SQLValue) -> Bool {
     let raw = Value.RawValue.codec
     var trials: [SQLValue] = [stored]
@@ -71,7 +71,7 @@ extension AttributeCodec where Value: Codable & Sendable {
       encode: { value in
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        // An empty text is not JSON, so it is refused, whereas NULL would pass for nil.
+        // An empty text is not JSON, so it is refused, whereas NULL would be read as nil.
         guard let data = try? encoder.encode(value) else { return .text("") }
         return .text(String(decoding: data, as: UTF8.self))
       }

@@ -3,10 +3,11 @@ public import BatchPlatform
 import BatchSQLite
 
 extension AttributeCodec where Value == Date {
-  /// A TEXT such as `2026-11-21T15:05:00Z`; read with or without fractional seconds and with any
-  /// zone, written in UTC, with milliseconds if there are fractional seconds.
+  /// A TEXT such as `2026-11-21T15:05:00Z`.
   ///
-  /// A date without such a text, such as one before `Date.distantPast`, does not fit.
+  /// It is read with or without fractional seconds and in any time zone, and written in UTC, with
+  /// milliseconds if there are fractional seconds. A date that has no such text, such as one before
+  /// `Date.distantPast`, does not fit.
   public static var iso8601: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "ISO 8601 date",
@@ -38,16 +39,16 @@ extension AttributeCodec where Value == Date {
     )
   }
 
-  /// The dates that formatting does not silently change.
+  /// Formatting silently changes dates outside this range.
   private static let formatted = Date.distantPast...Date(timeIntervalSince1970: 1e12)
 
   private static func text(_ date: Date) -> String {
-    // No reader takes this for a date, so it is refused.
+    // No reader interprets this as a date, so it is refused.
     guard formatted.contains(date) else { return "\(date.timeIntervalSinceReferenceDate) s" }
     let milliseconds = (date.timeIntervalSinceReferenceDate * 1000).rounded()
     let hasParts = milliseconds.truncatingRemainder(dividingBy: 1000) != 0
-    // Formatting truncates to milliseconds, and most of those are not exact as `Double`: adding
-    // half a millisecond keeps a date from going back each time it is read and written.
+    // Formatting truncates to milliseconds, and most of these are not exact as a `Double`: adding
+    // half a millisecond keeps a date from moving back each time it is read and written.
     let seconds = (milliseconds + (hasParts ? 0.5 : 0)) / 1000
     return Date(timeIntervalSinceReferenceDate: seconds)
       .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: hasParts))

@@ -3,11 +3,12 @@ public import BatchPlatform
 import BatchSQLite
 
 extension AttributeCodec where Value == Date {
-  /// A TEXT such as `2026-11-21 15:05:00`, in UTC, as SQLite's `datetime()` and web frameworks
-  /// write dates; read with or without fractional seconds, written to the nearest microsecond if
-  /// there are any.
+  /// A TEXT such as `2026-11-21 15:05:00` in UTC, as SQLite's `datetime()` and web frameworks write
+  /// it.
   ///
-  /// A date alone is midnight. A `T` instead of the space and a final `Z` are accepted too.
+  /// It is read with or without fractional seconds, and written to the nearest microsecond if there
+  /// are any. A date alone is midnight. A `T` instead of the space and a final `Z` are also
+  /// accepted.
   public static var sqlDateTime: AttributeCodec<Date> {
     AttributeCodec(
       typeName: "date and time",

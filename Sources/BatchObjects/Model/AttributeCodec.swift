@@ -7,22 +7,22 @@ public import BatchSQLite
 public struct AttributeCodec<Value>: Sendable {
   /// The name of the values in errors: `Int64`, `ISO 8601 date`.
   public let typeName: String
-  /// The value that a getter, which cannot throw, returns if there is none.
+  /// The value that a getter returns if none can be read, since it cannot throw.
   public let placeholder: @Sendable () -> Value
-  /// The Swift value, or nil if the stored one does not fit.
+  /// Decodes a stored value; returns nil if it does not fit.
   public let decode: @Sendable (SQLValue) -> Value?
-  /// The stored value.
+  /// Encodes a value for the database.
   public let encode: @Sendable (Value) -> SQLValue
-  /// How SQL can treat the stored values.
+  /// How SQL can compare the stored values.
   @usableFromInline let form: AttributeForm
-  /// Stored values that can all be decoded; some others may be, too.
+  /// The storage classes whose values can all be decoded; values of others may be decodable too.
   @usableFromInline let alwaysFit: StorageClasses
-  /// All stored values that decode to a value, so that an index finds it; nil if only the codec can
-  /// tell.
+  /// All stored values that decode to a value, so that an index can find them; nil if only the
+  /// codec knows.
   ///
   /// A text also stands for texts equal to it.
   @usableFromInline let storedForms: @Sendable (Value) -> [SQLValue]?
-  /// A stored value that is not NULL, from which a new table derives the column's type.
+  /// A stored value that is not NULL; a new table derives the type of the column from it.
   @usableFromInline let sample: @Sendable () -> SQLValue
 
   /// Creates a codec from its parts.
@@ -42,7 +42,6 @@ public struct AttributeCodec<Value>: Sendable {
     sample = { encode(placeholder()) }
   }
 
-  /// A codec with more known properties.
   @usableFromInline
   init(
     typeName: String,
@@ -64,7 +63,7 @@ public struct AttributeCodec<Value>: Sendable {
     self.encode = encode
   }
 
-  /// The same codec for a nullable attribute.
+  /// The codec for a nullable attribute.
   @inlinable
   public var optional: AttributeCodec<Value?> {
     AttributeCodec<Value?>(
@@ -83,25 +82,22 @@ public struct AttributeCodec<Value>: Sendable {
   }
 }
 
-/// How SQL can treat the stored values of an attribute.
+/// How SQL can compare the stored values of an attribute.
 @usableFromInline
 enum AttributeForm: Sendable {
-  /// They compare in SQL as the Swift values do; see ``Representation``.
+  /// As the Swift values compare; see ``Representation``.
   case canonical
-  /// They are seconds since 1970.
+  /// As seconds since 1970.
   case unixSeconds
-  /// Only the codec can tell.
+  /// Only the codec knows.
   case other
 }
 
-/// A codec whose value type only its attribute knows.
+/// A codec whose value type is known only to its attribute.
 protocol AttributeCoding: Sendable {
   var typeName: String { get }
-  /// Whether a stored value can be decoded.
   func fits(_ value: SQLValue) -> Bool
-  /// The placeholder in stored form.
   var storedPlaceholder: SQLValue { get }
-  /// A stored value that is not NULL.
   var sample: @Sendable () -> SQLValue { get }
 }
 

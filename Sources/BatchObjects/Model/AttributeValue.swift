@@ -2,9 +2,9 @@ public import BatchRuns
 public import BatchPlatform
 public import BatchSQLite
 
-/// A type with one obvious form in the database.
+/// A type whose values have one obvious form in the database.
 ///
-/// `Date` is not one: SQLite has no date type, so each attribute declares a form.
+/// `Date` is not such a type: SQLite has no dates, so each attribute declares a form.
 public protocol AttributeValue: Sendable {
   /// How the values are stored.
   static var codec: AttributeCodec<Self> { get }
@@ -45,7 +45,7 @@ extension Double: AttributeValue {
 }
 
 extension Float: AttributeValue {
-  /// A REAL, rounded to the nearest `Float` unless it is too great for one; an INTEGER likewise.
+  /// A REAL or an INTEGER, rounded to the nearest `Float` unless it is too large.
   public static var codec: AttributeCodec<Float> {
     AttributeCodec(
       typeName: "Float",
@@ -102,11 +102,11 @@ extension Data: AttributeValue {
 }
 
 extension UUID: AttributeValue {
-  /// A TEXT in the form of `uuidString`, or in lower case, or a BLOB of 16 bytes; written as
+  /// A TEXT in the form of `uuidString` or in lower case, or a BLOB of 16 bytes; written as
   /// `uuidString`.
   ///
-  /// A text in mixed case does not fit: it has too many forms for an index to find all texts of one
-  /// UUID.
+  /// A text in mixed case does not fit: a UUID would have too many forms for an index to find them
+  /// all.
   public static var codec: AttributeCodec<UUID> {
     AttributeCodec(
       typeName: "UUID",
@@ -124,8 +124,9 @@ extension UUID: AttributeValue {
 }
 
 extension Decimal: AttributeValue {
-  /// A TEXT of a decimal number, unless it has more digits than a `Decimal`, or an INTEGER; also a
-  /// REAL, which Core Data writes, by its shortest decimal form.
+  /// A TEXT of a decimal number with no more digits than a `Decimal` has, or an INTEGER.
+  ///
+  /// A REAL, which Core Data writes, is also read, by its shortest decimal form.
   public static var codec: AttributeCodec<Decimal> {
     AttributeCodec(
       typeName: "Decimal",

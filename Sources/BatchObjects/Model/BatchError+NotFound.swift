@@ -1,7 +1,6 @@
 public import BatchIdentifiers
 
 extension BatchError {
-  /// The error of an identifier without a row.
   static func notFound(_ identifier: PersistentIdentifier) -> BatchError {
     BatchError(
       .objectNotFound,
@@ -16,6 +15,6 @@ extension BatchError {
 }
 
 extension BatchError.Code {
-  /// There is no row with this identifier: Core Data's error 133000.
+  /// No row has this identifier: Core Data's error 133000.
   public static let objectNotFound = Self(rawValue: "objectNotFound")
 }

@@ -1,17 +1,16 @@
 public import BatchIdentifiers
 
 extension ManagedObject {
-  /// The objects related to this one, including unsaved ones.
+  /// Returns the objects related to this one, including unsaved ones.
   ///
   /// Undeclared relationships are named after foreign keys: `customer` for a column `customer_id`,
-  /// and on the other side the name of the entity that has the column.
-  ///
-  /// Stored objects come first, in key order.
+  /// and on the other side the name of the entity with the column. Stored objects come first, in
+  /// key order.
   ///
   /// - Returns: At most one object for a to-one relationship.
-  /// - Throws: `BatchError` with code `unknownRelationship`, and as ``value(forKey:)`` does.
-  /// - Complexity: At most one statement, which reads the rows of all; O(*n*) in the number of
-  ///   unsaved objects.
+  /// - Throws: `BatchError` with code `unknownRelationship`, or an error of ``value(forKey:)``.
+  /// - Complexity: At most one statement, which reads all the rows; O(*n*) in the number of unsaved
+  ///   objects.
   public final func relatedObjects(forKey name: String) throws(BatchError) -> [ManagedObject] {
     modelContext?.checkQueue()
     if isNew { return draft.related[name] ?? [] }
@@ -20,22 +19,22 @@ extension ManagedObject {
     return try context.related(to: self, by: context.relationship(name, of: self))
   }
 
-  /// The one object related to this one, or nil; the first if there are several.
+  /// Returns the first object related to this one, or nil.
   ///
-  /// A stored object is a fault until used; its row is not looked up before.
+  /// A stored object is a fault until it is used; its row is not read before.
   ///
-  /// - Throws: As ``relatedObjects(forKey:)`` does.
+  /// - Throws: An error of ``relatedObjects(forKey:)``.
   public final func relatedObject(forKey name: String) throws(BatchError) -> ManagedObject? {
     try relatedObjects(forKey: name).first
   }
 
   /// Relates exactly these objects to this one, to be saved with the context.
   ///
-  /// The other side follows automatically. New objects on either side enter the others' context,
-  /// with all new objects related to them.
+  /// The other side follows automatically. A new object on either side enters the context of the
+  /// other side, with all new objects related to it.
   ///
-  /// - Throws: `BatchError` with code `unknownRelationship`, `noContext` for objects of other
-  ///   contexts, `modelTypeMismatch` for objects of another entity, or for several objects of a
+  /// - Throws: `BatchError` with code `unknownRelationship`; `noContext` for objects of other
+  ///   contexts; `modelTypeMismatch` for objects of another entity, or for several objects of a
   ///   to-one relationship; `immutableAttribute` if the column is part of an object's identity.
   public final func setRelatedObjects(
     _ objects: [ManagedObject],
@@ -55,8 +54,8 @@ extension ManagedObject {
     try context.relate(self, to: objects, by: context.relationship(name, of: self))
   }
 
-  /// Inserts a new object into the context of the objects to relate; false if all of those are new
-  /// too.
+  /// Inserts a new object into the context of the objects to relate; returns false if they are all
+  /// new too.
   private func joinContext(
     of objects: [ManagedObject],
     by name: String
@@ -70,7 +69,7 @@ extension ManagedObject {
 
   /// Relates one object, or none, to this one.
   ///
-  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  /// - Throws: An error of ``setRelatedObjects(_:forKey:)``.
   public final func setRelatedObject(
     _ object: ManagedObject?,
     forKey name: String
@@ -80,7 +79,7 @@ extension ManagedObject {
 
   /// Relates one more object to this one, without reading the others.
   ///
-  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  /// - Throws: An error of ``setRelatedObjects(_:forKey:)``.
   public final func addRelatedObject(
     _ object: ManagedObject,
     forKey name: String
@@ -100,7 +99,7 @@ extension ManagedObject {
 
   /// Ends the relationship to one object, without reading the others.
   ///
-  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  /// - Throws: An error of ``setRelatedObjects(_:forKey:)``.
   public final func removeRelatedObject(
     _ object: ManagedObject,
     forKey name: String
@@ -117,7 +116,7 @@ extension ManagedObject {
 }
 
 extension PersistentModel {
-  /// The object of a registered to-one relationship; for the property's accessors.
+  /// The object of a registered to-one relationship, for the accessors of its property.
   ///
   /// Errors are thrown by the context's next throwing call.
   ///
@@ -138,11 +137,11 @@ extension PersistentModel {
     }
   }
 
-  /// The objects of a registered to-many relationship; for the property's accessors.
+  /// The objects of a registered to-many relationship, for the accessors of its property.
   ///
   /// Errors are thrown by the context's next throwing call.
   ///
-  /// Repeated appending to one object's relationship only compares the addresses of existing
+  /// Appending repeatedly to the relationship of one object only compares the addresses of existing
   /// objects, 8 bytes each. Reading the array in between copies it.
   ///
   /// - Precondition: The mapping registers the property.
@@ -179,7 +178,7 @@ extension PersistentModel {
     }
   }
 
-  /// Relates objects to this one, and keeps errors for the context's next throwing call.
+  /// Relates objects to this one, and keeps an error for the context's next throwing call.
   private func relate<Destination: ManagedObject>(
     _ objects: [Destination],
     _ body: ([Destination]) throws(BatchError) -> Void
@@ -187,7 +186,7 @@ extension PersistentModel {
     do throws(BatchError) {
       try body(objects)
     } catch {
-      // A new object that could not enter a context reports the error there.
+      // A new object that cannot enter a context reports the error there.
       let context = isNew ? objects.lazy.compactMap(\.modelContext).first : nil
       if let context { context.noteChange(error) } else { noteChange(error) }
     }

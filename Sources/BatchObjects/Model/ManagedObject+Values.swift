@@ -3,11 +3,11 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ManagedObject {
-  /// An attribute's value, set or stored.
+  /// The value of an attribute, set or stored.
   ///
-  /// Where ``value(forKey:)`` would throw, reading gives NULL; where ``setValue(_:forKey:)`` would,
-  /// setting does nothing. The context's next throwing call throws that error. Without a context,
-  /// debug builds trap.
+  /// If ``value(forKey:)`` would throw, reading returns NULL; if ``setValue(_:forKey:)`` would
+  /// throw, setting does nothing. The context's next throwing call throws that error. Without a
+  /// context, debug builds trap.
   public final subscript(_ attribute: String) -> SQLValue {
     get {
       do {
@@ -26,19 +26,20 @@ extension ManagedObject {
     }
   }
 
-  /// An attribute's value, set or stored; a fault loads.
+  /// Returns the value of an attribute, set or stored; loads a fault.
   ///
-  /// Once a new object is in a context, unset attributes have their columns' constant defaults; the
-  /// value of an expression, such as `CURRENT_TIMESTAMP`, is NULL until the object is saved.
+  /// Once a new object is in a context, unset attributes have the constant defaults of their
+  /// columns. A default that is an expression, such as `CURRENT_TIMESTAMP`, is NULL until the
+  /// object is saved.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` if the row is gone, `valueMismatch` if it
-  ///   does not fit its class, `unknownAttribute` for a name that the entity does not have,
-  ///   `noContext` if the object is in no context any more.
+  ///   does not fit the class, `unknownAttribute` for a name that the entity does not have,
+  ///   `noContext` if the object is no longer in a context.
   public final func value(forKey attribute: String) throws(BatchError) -> SQLValue {
     modelContext?.checkQueue()
     if isNew { return draftValue(try draftName(attribute)) }
     guard let entity else {
-      // If the identifier names no entity here, resolving it reports why.
+      // If the identifier's entity does not exist here, resolving it reports why.
       try requireContext().load(self)
       return .null
     }
@@ -47,11 +48,12 @@ extension ManagedObject {
 
   /// Sets the value of an attribute, to be saved with the context.
   ///
-  /// A fault loads first: the old value shows, when saved, whether somebody else changed it too.
+  /// A fault is loaded first: the save compares the old value with the row, to detect changes by
+  /// others.
   ///
-  /// - Throws: `BatchError` with code `valueMismatch` if the value does not have the attribute's
-  ///   type, `immutableAttribute` for a generated column, a version, a view, and for the key of an
-  ///   object with a permanent identifier; otherwise as ``value(forKey:)`` does.
+  /// - Throws: `BatchError` with code `valueMismatch` if the value does not have the type of the
+  ///   attribute; `immutableAttribute` for a generated column, a version, a view, or the key of an
+  ///   object with a permanent identifier; or an error of ``value(forKey:)``.
   public final func setValue(
     _ value: SQLValue,
     forKey attribute: String
@@ -71,16 +73,16 @@ extension ManagedObject {
 
   /// The attributes set since the object was read or saved, with their new values.
   ///
-  /// A changed relationship appears under the column of its foreign key.
+  /// A changed relationship is listed under the column of its foreign key.
   public final var changedValues: [String: SQLValue] {
     modelContext?.checkQueue()
     guard let entity else { return draft.values }
     return isNew ? draft.values : entity.named(changes)
   }
 
-  /// The attributes as last read or saved; none for an object that was never saved.
+  /// Returns the attributes as last read or saved; empty for an object that was never saved.
   ///
-  /// - Throws: As ``value(forKey:)`` does for a fault.
+  /// - Throws: For a fault, an error of ``value(forKey:)``.
   public final func committedValues() throws(BatchError) -> [String: SQLValue] {
     modelContext?.checkQueue()
     guard unsaved != .insert, !isNew else { return [:] }
@@ -91,7 +93,6 @@ extension ManagedObject {
 
   // MARK: Slots
 
-  /// The value in a column.
   final func value(at slot: Int, _ entity: ModelEntity) throws(BatchError) -> SQLValue {
     if let value = changes[slot] { return value }
     if unsaved == .insert { return entity.defaults[slot] ?? .null }
@@ -106,7 +107,6 @@ extension ManagedObject {
     return row?[slot] ?? .null
   }
 
-  /// Sets a writable column.
   final func set(_ value: SQLValue, at slot: Int) throws(BatchError) {
     let context = try requireContext()
     let row = unsaved == .insert ? nil : try requireRow(context)
@@ -127,11 +127,10 @@ extension ManagedObject {
     context.track(self, changes.isEmpty ? nil : .update)
   }
 
-  /// Whether a value is a stored text that is not UTF-8, as a property shows it: setting that again
-  /// must not change the bytes.
+  /// Whether a value is a stored text as a property shows it, with U+FFFD for invalid UTF-8.
   ///
-  /// - Throws: `BatchError` of code `invalidText` for another text with some of its U+FFFD, which
-  ///   would replace the bytes that they stand for.
+  /// Setting such a text again must not change the stored bytes. Another text with some of the
+  /// U+FFFD would replace these bytes, so it throws `invalidText`.
   private func isRepaired(
     _ stored: SQLValue,
     as value: SQLValue,
@@ -150,7 +149,7 @@ extension ManagedObject {
     )
   }
 
-  /// Makes a column refer to a new object, whose key it gets once that is saved.
+  /// Makes a column refer to a new object, whose key is known only once that is saved.
   final func set(_ reference: ManagedObject, at slot: Int) throws(BatchError) {
     let context = try requireContext()
     if unsaved != .insert {
@@ -163,7 +162,7 @@ extension ManagedObject {
     references[slot] = reference
   }
 
-  /// Keeps an error of a getter, which cannot throw, for the context.
+  /// Keeps an error for the context, since getters cannot throw.
   final func noteReading(_ error: BatchError) {
     if let modelContext {
       modelContext.note(error)
@@ -172,7 +171,7 @@ extension ManagedObject {
     }
   }
 
-  /// Keeps an error of a setter, which cannot throw, for the context.
+  /// Keeps an error for the context, since setters cannot throw.
   final func noteChange(_ error: BatchError) {
     if isNew {
       draft.error = draft.error ?? error
@@ -185,7 +184,6 @@ extension ManagedObject {
     }
   }
 
-  /// Forgets unsaved values.
   final func dropChanges() {
     modelContext?.forgetReferences()
     changes = SlotValues()
@@ -193,7 +191,6 @@ extension ManagedObject {
     references = SlotValues()
   }
 
-  /// Refuses to set a read-only column.
   final func requireSettable(at slot: Int, _ entity: ModelEntity) throws(BatchError) {
     if entity.canAlwaysBeSet(at: slot) { return }
     let reason: String
@@ -234,8 +231,7 @@ extension ManagedObject {
     )
   }
 
-  /// The value of an attribute of an object without a context: a default is computed once, and
-  /// kept.
+  /// The value of an attribute of an object without a context; a default is computed only once.
   private func draftValue(_ name: String) -> SQLValue {
     if let value = draft.values[name] { return value }
     let mapping = (Self.self as? any PersistentModel.Type)?.mapping
@@ -246,7 +242,7 @@ extension ManagedObject {
     return made
   }
 
-  /// The name of an attribute as declared by the class of an object without a context.
+  /// The name that the class declares for an attribute, if the object has no context.
   private func draftName(_ attribute: String) throws(BatchError) -> String {
     guard let mapping = (Self.self as? any PersistentModel.Type)?.mapping else { return attribute }
     let names = mapping.attributeList.map(\.name)
@@ -261,7 +257,6 @@ extension ManagedObject {
 }
 
 extension ModelEntity {
-  /// The position of an attribute's value.
   func slot(of attribute: String) throws(BatchError) -> Int {
     if let slot = slots[attribute] { return slot }
     let name = try entity.requireAttribute(named: attribute).name
@@ -269,7 +264,7 @@ extension ModelEntity {
     throw BatchError(.unknownAttribute, "attribute \(name.quotedForMessage) has no column")
   }
 
-  /// Values by attribute name, or by column name where no attribute is declared.
+  /// Values by attribute name, or by column name if no attribute is declared.
   func named(_ values: SlotValues<SQLValue>) -> [String: SQLValue] {
     var named = slots.compactMapValues { values[$0] }
     let declared = Set(slots.values)
@@ -277,7 +272,6 @@ extension ModelEntity {
     return named
   }
 
-  /// The values of a row by attribute name.
   func named(_ row: [SQLValue]) -> [String: SQLValue] {
     slots.mapValues { row[$0] }
   }

@@ -3,7 +3,6 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ModelEntity {
-  /// The row of an identifier, or nil if there is none.
   func row(
     of identifier: PersistentIdentifier,
     in connection: Connection
@@ -20,7 +19,7 @@ extension ModelEntity {
     return columns.indices.map { statement.value(at: $0) }
   }
 
-  /// Reads the rows of some identifiers of the entity, skipping missing rows.
+  /// Reads the rows of some identifiers, and skips missing ones.
   func forEachRow(
     of identifiers: [PersistentIdentifier],
     in connection: Connection,
@@ -42,17 +41,17 @@ extension ModelEntity {
     }
   }
 
-  /// The condition that finds the row of a key, with a parameter per key column, from `?1` on.
+  /// The condition that finds a row by its key, with a parameter per key column, from `?1` on.
   ///
-  /// A row has one identifier, with its stored key. SQLite itself accepts more: `5` for `'5'` in a
-  /// TEXT column, `ada` for `Ada` under some collations.
+  /// A row has only one identifier, with the key as stored. SQLite itself accepts more: `5` for
+  /// `'5'` in a TEXT column, `ada` for `Ada` under some collations.
   func keyCondition() throws(BatchError) -> String {
     let key = try entity.requireKey()
     let columns = key.columns.enumerated().map { index, column in
       let (name, parameter) = (SQLName.quoted(column), "?\(index + 1)")
       if key.isRowID { return "\(name) IS \(parameter)" }
       let collation = key.collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? ""
-      // The first finds the row by an index, the others check it.
+      // The first comparison finds the row by an index, the others check it.
       return """
         \(name)\(collation) IS \(parameter) AND +\(name) COLLATE BINARY IS \(parameter) \
         AND typeof(\(name)) IS typeof(\(parameter))
@@ -61,11 +60,11 @@ extension ModelEntity {
     return (columns + [entity.condition].compactMap(\.self)).joined(separator: " AND ")
   }
 
-  /// The identifier of the row to which a column with this value refers.
+  /// The identifier of the row that a column with this value refers to.
   ///
-  /// A reference may be written differently than the row's key. SQLite compares it as in foreign
-  /// keys, by affinity and collation of the key; then the row's key is read. A value that refers to
-  /// nothing stays unchanged.
+  /// A reference may be written differently from the key of the row. SQLite compares them as in
+  /// foreign keys, by the affinity and collation of the key; then the key is read from the row. A
+  /// value that refers to no row stays unchanged.
   func identifier(
     referredToBy value: SQLValue,
     in connection: Connection
@@ -95,7 +94,6 @@ extension ModelEntity {
 }
 
 extension ManagedObject {
-  /// Gives the object a row that was just read.
   final func take(_ row: [SQLValue], readAt: ContinuousClock.Instant = .now) {
     stored = .read(row, at: readAt)
   }

@@ -2,11 +2,11 @@ import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
 
-/// An entity of one store as contexts see it: the class of its objects and the positions of their
+/// An entity of one store as contexts see it: the class of its objects, and the positions of
 /// values.
 ///
-/// An object keeps one stored value per column here. The entities of a hierarchy have the same
-/// columns, those of all their classes, so that one statement reads rows of any of them.
+/// An object keeps a stored value for each of the columns. The entities of a hierarchy have the
+/// same columns, those of all their classes, so that one statement can read rows of any of them.
 final class ModelEntity: Sendable {
   let entity: Entity
   /// The index of the store in the container.
@@ -14,37 +14,34 @@ final class ModelEntity: Sendable {
   let space: IdentifierSpace
   let type: ManagedObject.Type
   let columns: [String]
-  /// The position of each attribute's value, by name.
+  /// The positions of values by attribute name.
   let slots: [String: Int]
-  /// The constraints on the values of declared attributes.
+  /// The declared attributes, whose values must fit.
   let declared: [(slot: Int, attribute: MappedAttribute)]
-  /// The slot of the column that names the concrete entity, and the names by its values.
+  /// The slot of the column that determines the concrete entity, and the names for its values.
   let concrete: (slot: Int, names: [SQLValue: String])?
-  /// The identifiers of the other entities of the hierarchy, which share the keys of the table.
+  /// The other entities of the hierarchy, which share the keys of the table.
   let relatives: [IdentifierSpace]
-  /// The identifiers of those that extend this one.
+  /// The entities that extend this one.
   let descendants: [IdentifierSpace]
-  /// The position of each key column, if it is an attribute.
+  /// The position of each key column; nil for a column that is not an attribute.
   let keySlots: [Int?]
-  /// The generated columns.
   let generatedSlots: Set<Int>
   /// The position of the version number.
   let versionSlot: Int?
   /// The storage classes that each column keeps unchanged.
   let keptClasses: [StorageClasses]
-  /// The default of each column in a new row, if known; nil is NULL, or a default that only SQLite
+  /// The default of each column in a new row; nil for NULL and for a default that only SQLite
   /// knows.
   let defaults: [SQLValue?]
-  /// The uniqueness that the class declares.
   let uniques: [UniqueColumns]
-  /// The class's own defaults for columns of a new object.
+  /// The defaults that the class itself provides for a new object.
   let madeDefaults: [(slot: Int, make: @Sendable () -> SQLValue)]
-  /// The values that certainly fit declared attributes.
+  /// The storage classes that certainly fit declared attributes.
   private let alwaysFit: [(slot: Int, classes: StorageClasses)]
-  /// Whether each column is writable.
   private let isSettable: [Bool]
 
-  /// An unclaimed entity: the attributes of its table, of any type.
+  /// Makes an entity without a class: the attributes of its table, of any type.
   init(_ entity: Entity, ofStore store: Int, identity: StoreIdentity) {
     self.entity = entity
     self.store = store
@@ -82,9 +79,8 @@ final class ModelEntity: Sendable {
     isSettable = Self.settable(columns, of: entity, except: generatedSlots, keySlots)
   }
 
-  /// The entity of a class in a table.
-  ///
-  /// - Throws: `BatchError` with code `invalidMapping` for a column that the table does not have.
+  /// Makes the entity of a class; throws `invalidMapping` for a column that the table does not
+  /// have.
   init(
     _ mapping: ModelMapping,
     family: [ModelMapping],
@@ -101,7 +97,8 @@ final class ModelEntity: Sendable {
       }
       columns.append(column)
     }
-    // Relationships need the keys of other objects, declared as attributes or not.
+    // Relationships need the keys of other objects, whether these are declared as attributes or
+    // not.
     for column in family.flatMap(\.relationshipList).compactMap(\.column)
       + table.foreignKeys.map(\.column)
     where !columns.contains(where: { SQLName.equal($0, column) }) {
@@ -185,7 +182,6 @@ final class ModelEntity: Sendable {
     }
   }
 
-  /// Whether a column is writable in every object.
   func canAlwaysBeSet(at slot: Int) -> Bool { isSettable[slot] }
 
   private static func noColumn(
@@ -201,7 +197,6 @@ final class ModelEntity: Sendable {
     )
   }
 
-  /// The position of a column.
   func slot(ofColumn column: String) -> Int? {
     columns.firstIndex { SQLName.equal($0, column) }
   }
@@ -215,12 +210,12 @@ final class ModelEntity: Sendable {
     return Set(slots(of: generated, in: columns).compactMap(\.self))
   }
 
-  /// The name of a row's entity, where sub-entities share the table.
+  /// The name of a row's entity if sub-entities share the table.
   func concreteName(of row: [SQLValue]) -> String {
     concrete.flatMap { $0.names[row[$0.slot]] } ?? entity.name
   }
 
-  /// Refuses the row of a sub-entity, whose object is another one.
+  /// Refuses the row of a sub-entity, which needs an object of another class.
   func requireOwn(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
     let name = concreteName(of: row)
     guard name != entity.name else { return }
@@ -232,7 +227,7 @@ final class ModelEntity: Sendable {
     )
   }
 
-  /// Refuses a row with a value that its attribute cannot have.
+  /// Refuses a row with a value that does not fit its attribute.
   func validate(_ row: [SQLValue], of identifier: PersistentIdentifier) throws(BatchError) {
     // Nearly all rows need no further check.
     if alwaysFit.allSatisfy({ $0.classes.contains(row[$0.slot].storageClass) }) { return }
@@ -247,7 +242,7 @@ final class ModelEntity: Sendable {
     }
   }
 
-  /// The kind of a value that does not fit its attribute, without the value.
+  /// Describes a value that does not fit, without revealing it.
   func misfit(_ value: SQLValue, at slot: Int) -> String {
     if value.isNaN { return "NaN" }
     guard value != .null, keptClasses[slot].contains(value.storageClass) else {
@@ -258,14 +253,14 @@ final class ModelEntity: Sendable {
 }
 
 extension BatchError.Code {
-  /// A class's mapping does not fit the store.
+  /// The mapping of a class does not fit the store.
   public static let invalidMapping = Self(rawValue: "invalidMapping")
-  /// A stored value does not have the declared type of its attribute.
+  /// A stored value does not have the type that its attribute declares.
   public static let valueMismatch = Self(rawValue: "valueMismatch")
 }
 
 extension Entity {
-  /// The entity with the names that a class gives to it and its attributes.
+  /// A copy with the names that a class gives the entity and its attributes.
   fileprivate func claimed(by mapping: ModelMapping) -> Entity {
     let attributes = mapping.attributeList.compactMap { mapped in
       self.attributes.first { SQLName.equal($0.column, mapped.column) }?.renamed(mapped.name)

@@ -1,11 +1,12 @@
 public import BatchRuns
 import BatchSQLite
 
-/// How a class's objects are stored: the entity's name, its table, and a column per property.
+/// How objects of a class are stored: the name of the entity, its table, and a column per property.
 ///
-/// Classes of a hierarchy share a table, and a discriminator column distinguishes their rows. A
+/// The classes of a hierarchy share a table, and a discriminator column distinguishes their rows. A
 /// mapping that extends another one inherits its properties. In Swift, `\SportCar.maker` differs
-/// from `\Car.maker`: register again the properties that predicates over the extending class use.
+/// from `\Car.maker`, so register again the properties that are used in predicates over the
+/// extending class.
 ///
 ///     class var mapping: ModelMapping { carMapping }
 ///     private let carMapping = ModelMapping(
@@ -15,36 +16,34 @@ import BatchSQLite
 ///       SportCar.self, entity: "SportCar", extending: carMapping, discriminator: .text("sport"),
 ///       properties: [.inherited("maker", \.maker), .attribute("topSpeed", \.topSpeed)])
 public struct ModelMapping: Sendable {
-  /// The condition that distinguishes the rows of one entity from others in the same table.
+  /// The value that distinguishes the rows of one entity from others in the same table.
   struct Discriminator: Sendable {
     let column: String
     let value: SQLValue
   }
 
-  /// The name of the entity, as in identifiers.
+  /// The name of the entity, which identifiers contain.
   public let entityName: String
-  /// The table or view of the rows.
+  /// The table or view with the rows.
   public let table: String
-  /// The names of the super-entities, nearest first.
+  /// Nearest first.
   let ancestors: [String]
   let discriminator: Discriminator?
   let type: any PersistentModel.Type
-  /// Every attribute once, those of extended mappings first.
+  /// Each attribute once; those of extended mappings come first.
   let attributeList: [MappedAttribute]
   /// The attributes by the key paths of their properties: key paths of computed properties have no
   /// names, but can be compared.
   let attributes: KeyPathTable
-  /// The key paths of the objects' identifiers.
   let identifierPaths: IdentifierPaths
 
-  /// Every relationship once, those of extended mappings first.
+  /// Each relationship once; those of extended mappings come first.
   var relationshipList: [MappedRelationship]
-  /// The attributes and to-one relationships that must be unique.
+  /// Lists of attributes and to-one relationships that are unique together.
   let uniques: [[String]]
-  /// The attributes and to-one relationships that are indexed in a table created for the class.
+  /// Lists of attributes and to-one relationships to index in a table created for the class.
   let indexes: [[String]]
 
-  /// The name of the entity at the top of the hierarchy.
   var root: String { ancestors.last ?? entityName }
 
   /// Maps a class to a table.
@@ -68,7 +67,7 @@ public struct ModelMapping: Sendable {
     identifierPaths = IdentifierPaths(type)
   }
 
-  /// Maps a class to the rows of another mapping's table that have its discriminator.
+  /// Maps a class to those rows of another mapping's table that have its discriminator.
   ///
   /// - Precondition: The extended mapping has a discriminator.
   public init<Model: PersistentModel>(
@@ -95,13 +94,12 @@ public struct ModelMapping: Sendable {
   }
 }
 
-/// Attributes by the key paths of their properties.
 struct KeyPathTable: @unchecked Sendable {
-  // Sendable: the table never changes, and each key path in it came in as a `Sendable` one.
+  // Sendable: the table never changes, and each key path was `Sendable` when it was added.
   private var attributes: [AnyKeyPath: MappedAttribute] = [:]
   private var relationships: [AnyKeyPath: MappedRelationship] = [:]
 
-  /// The table with more properties; inherited ones must be in it under other key paths.
+  /// Adds properties; inherited ones must already be present under other key paths.
   func adding<Model: PersistentModel>(
     _ properties: [ModelProperty<Model>],
     to entity: String
@@ -125,13 +123,11 @@ struct KeyPathTable: @unchecked Sendable {
 
   subscript(_ keyPath: AnyKeyPath) -> MappedAttribute? { attributes[keyPath] }
 
-  /// The relationship of a property.
   func relationship(_ keyPath: AnyKeyPath) -> MappedRelationship? { relationships[keyPath] }
 }
 
-/// The key paths of the objects' identifiers.
 struct IdentifierPaths: @unchecked Sendable {
-  // Sendable: they never change, and capture nothing.
+  // Sendable: the key paths never change, and capture nothing.
   private let paths: [AnyKeyPath]
 
   init<Model: PersistentModel>(_ type: Model.Type) {

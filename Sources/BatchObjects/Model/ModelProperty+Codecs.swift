@@ -1,6 +1,7 @@
 public import BatchPlatform
 
-/// The compiler's message if a property's type does not determine how its values are stored.
+/// These declarations make the compiler explain that a property's type does not determine its
+/// stored form.
 extension ModelProperty {
   /// SQLite has no type for dates.
   @available(
@@ -30,7 +31,7 @@ extension ModelProperty {
     fatalError("unavailable")
   }
 
-  /// The type does not determine how its values are stored.
+  /// The type does not determine the stored form of its values.
   @available(
     *,
     unavailable,

@@ -1,17 +1,17 @@
 public import BatchPlatform
 
 // For the expansion of `@Model`: the macro sees how a property is declared, but not its type. So
-// these functions have one name, and the compiler chooses by type.
+// all these functions have the same name, and the compiler chooses one by the type.
 
 extension ModelProperty {
-  /// A property of a type with one obvious form.
+  /// Declares a property of a type with one obvious stored form.
   ///
   /// - Parameters:
   ///   - name: The name of the attribute.
-  ///   - property: The property.
-  ///   - column: The column; nil for one with the attribute's name.
-  ///   - makeDefault: The value of a new object until it is set.
-  /// - Returns: The property, for a mapping's list.
+  ///   - property: The key path of the property.
+  ///   - column: The column; nil if it has the name of the attribute.
+  ///   - makeDefault: Makes the value of a new object until it is set.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Value: AttributeValue>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,
@@ -21,11 +21,11 @@ extension ModelProperty {
     kept(name, property, column, Value.codec, makeDefault)
   }
 
-  /// A nullable property of such a type.
+  /// Declares a nullable property of a type with one obvious stored form.
   ///
-  /// The parameters are those of the non-nullable one.
+  /// The parameters are those of a non-nullable property.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Value: AttributeValue>(
     _ name: String,
     _ property: any KeyPath<Model, Value?> & Sendable,
@@ -35,11 +35,12 @@ extension ModelProperty {
     kept(name, property, column, Value.codec.optional, makeDefault)
   }
 
-  /// A date, stored as in SwiftData: in seconds since 2001, lossless and comparable in SQL.
+  /// Declares a date, stored as in SwiftData: in seconds since 2001, which is lossless and
+  /// comparable in SQL.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property(
     _ name: String,
     _ property: any KeyPath<Model, Date> & Sendable,
@@ -49,11 +50,11 @@ extension ModelProperty {
     kept(name, property, column, .referenceSeconds, makeDefault)
   }
 
-  /// A nullable date.
+  /// Declares a nullable date.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property(
     _ name: String,
     _ property: any KeyPath<Model, Date?> & Sendable,
@@ -63,12 +64,12 @@ extension ModelProperty {
     kept(name, property, column, AttributeCodec<Date>.referenceSeconds.optional, makeDefault)
   }
 
-  /// An enumeration, stored by its raw values.
+  /// Declares an enumeration, stored as its raw values.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
-  /// - Precondition: There is a value for a row that cannot be read: a default, or a case of an
+  /// - Returns: An element of the mapping's list of properties.
+  /// - Precondition: A value exists for rows that cannot be read: a default, or a case of an
   ///   enumeration that is `CaseIterable`.
   public static func property<Value: RawRepresentable & Sendable>(
     _ name: String,
@@ -80,29 +81,29 @@ extension ModelProperty {
     return kept(name, property, column, .raw(placeholder: placeholder), makeDefault)
   }
 
-  /// A nullable enumeration.
+  /// Declares a nullable enumeration.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Value: RawRepresentable & Sendable>(
     _ name: String,
     _ property: any KeyPath<Model, Value?> & Sendable,
     column: String? = nil,
     default makeDefault: (@Sendable () -> Value?)? = nil
   ) -> ModelProperty where Value.RawValue: AttributeValue {
-    // A nullable property reads as nil if no row can be read.
+    // A nullable property is nil if the row cannot be read.
     let codec = AttributeCodec<Value>.raw(placeholder: placeholder(name, nil))
     return kept(name, property, column, codec.optional, makeDefault)
   }
 
-  /// A value of any other `Codable` type, stored as JSON.
+  /// Declares a value of any other `Codable` type, stored as JSON.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
-  /// - Precondition: There is a value for a row that cannot be read: a default, or the value that
-  ///   the type decodes from zeros and empty texts.
+  /// - Returns: An element of the mapping's list of properties.
+  /// - Precondition: A value exists for rows that cannot be read: a default, or the value that the
+  ///   type decodes from zeros and empty texts.
   @_disfavoredOverload
   public static func property<Value: Codable & Sendable>(
     _ name: String,
@@ -114,11 +115,11 @@ extension ModelProperty {
     return kept(name, property, column, .json(placeholder: placeholder), makeDefault)
   }
 
-  /// A nullable value of any other `Codable` type.
+  /// Declares a nullable value of any other `Codable` type.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   @_disfavoredOverload
   public static func property<Value: Codable & Sendable>(
     _ name: String,
@@ -130,11 +131,11 @@ extension ModelProperty {
     return kept(name, property, column, codec.optional, makeDefault)
   }
 
-  /// A property with a codec and a default.
+  /// Declares a property with a codec and a default.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Value>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,
@@ -145,11 +146,11 @@ extension ModelProperty {
     kept(name, property, column, codec, makeDefault)
   }
 
-  /// A nullable property with a codec and a default.
+  /// Declares a nullable property with a codec and a default.
   ///
   /// The parameters are those of other types.
   ///
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Value>(
     _ name: String,
     _ property: any KeyPath<Model, Value?> & Sendable,
@@ -172,7 +173,7 @@ extension ModelProperty {
     return made
   }
 
-  /// The value of an enumeration if no row can be read.
+  /// The value of an enumeration if its row cannot be read.
   private static func placeholder<Value>(
     _ name: String,
     _ makeDefault: (@Sendable () -> Value)?
@@ -185,7 +186,7 @@ extension ModelProperty {
     )
   }
 
-  /// The value of a `Codable` type if no row can be read.
+  /// The value of a `Codable` type if its row cannot be read.
   private static func decodedPlaceholder<Value: Decodable>(
     _ name: String,
     _ makeDefault: (@Sendable () -> Value)?
@@ -200,17 +201,17 @@ extension ModelProperty {
 }
 
 extension ModelProperty {
-  /// A relationship to at most one object.
+  /// Declares a relationship to at most one object.
   ///
-  /// Its inverse and column are those that the other class declares, or the only possible ones.
+  /// The inverse and the column are those that the other class declares, or the only possible ones.
   ///
   /// - Parameters:
   ///   - name: The name of the relationship.
-  ///   - property: The property.
+  ///   - property: The key path of the property.
   ///   - column: The column, if this side has it; nil for the relationship's name with `_id`.
   ///   - inverse: The inverse relationship.
   ///   - rule: What happens to the other object when this one is deleted.
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Destination: PersistentModel>(
     _ name: String,
     _ property: any KeyPath<Model, Destination?> & Sendable,
@@ -235,18 +236,19 @@ extension ModelProperty {
     )
   }
 
-  /// A relationship to any number of objects, one-to-many or many-to-many.
+  /// Declares a relationship to any number of objects, one-to-many or many-to-many.
   ///
-  /// Its inverse and storage are what the other class declares, or the only possible ones.
+  /// The inverse and the storage are those that the other class declares, or the only possible
+  /// ones.
   ///
   /// - Parameters:
   ///   - name: The name of the relationship.
-  ///   - property: The property.
-  ///   - column: The table of pairs, if there is one and this side names it; nil for a name based
-  ///     on the class's table and the relationship.
+  ///   - property: The key path of the property.
+  ///   - column: The table of pairs, if there is one and this side names it; nil for a name made
+  ///     from the class's table and the relationship.
   ///   - inverse: The inverse relationship.
   ///   - rule: What happens to the other objects when this one is deleted.
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func property<Destination: PersistentModel>(
     _ name: String,
     _ property: any KeyPath<Model, [Destination]> & Sendable,

@@ -33,14 +33,14 @@ extension ModelProperty {
     )
   }
 
-  /// A relationship to any number of objects, whose rows have the key of this one.
+  /// Declares a relationship to any number of objects, whose rows have the key of this one.
   ///
   /// - Parameters:
   ///   - name: The name of the relationship.
-  ///   - property: The property; its accessors use `self[\.property]`.
+  ///   - property: The key path of the property; its accessors use `self[\.property]`.
   ///   - inverse: The inverse relationship, which determines the column.
   ///   - rule: What happens to the other objects when this one is deleted.
-  /// - Returns: The property, for a mapping's list.
+  /// - Returns: An element of the mapping's list of properties.
   public static func toMany<Destination: PersistentModel>(
     _ name: String,
     _ property: any KeyPath<Model, [Destination]> & Sendable,
@@ -107,30 +107,28 @@ extension ModelProperty {
   }
 }
 
-/// A relationship as declared in a mapping.
 struct MappedRelationship: Sendable {
-  /// Where it is stored.
   enum Storage: Sendable {
     /// In a column of the object's own table.
     case column(String)
-    /// In a column of the other object's table, the inverse's column.
+    /// In a column of the other object's table: that of the inverse.
     case inverse
-    /// In a separate table.
+    /// In a table of pairs.
     case table(String, source: String?, target: String?)
-    /// Where the other side declares, or else in a column or a table of this name; see
+    /// As the other side declares, or else in a column or table of this name; see
     /// `RelationshipInference`.
     case inferred(String)
   }
 
   let name: String
   let keyPath: any AnyKeyPath & Sendable
-  /// The class, whose mapping must not be read before all classes are known.
+  /// The other class; its mapping must not be read before all classes are known.
   let destination: any PersistentModel.Type
   let storage: Storage
   let isToMany: Bool
   let inverse: String?
   let deleteRule: DeleteRule
 
-  /// The column of the object's own table, if it is stored there.
+  /// The column, if it is in the object's own table.
   var column: String? { if case .column(let column) = storage { column } else { nil } }
 }

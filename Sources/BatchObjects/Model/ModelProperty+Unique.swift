@@ -7,11 +7,11 @@ extension ModelProperty {
   ///
   ///     properties: [.attribute("email", \.email), .unique("email")]
   ///
-  /// A new object with an existing row's value is not refused when saved: it gets the row's
-  /// identifier, and its set values are written to the row; see ``ModelContext/save()``. NULL
-  /// equals nothing.
+  /// If a new object has the value of an existing row, saving it is not refused. Instead, the
+  /// object gets the identifier of the row, and its set values are written to the row; see
+  /// ``ModelContext/save()``. NULL is not equal to any value.
   ///
-  /// The table needs a unique index over exactly that column, or has it as its primary key.
+  /// The column must be the primary key of the table, or the only column of a unique index.
   ///
   /// - Parameter name: The name of an attribute or of a to-one relationship.
   /// - Returns: An element of the mapping's list of properties.
@@ -38,8 +38,7 @@ struct UniqueColumns: Sendable {
   /// How each column compares and converts values.
   private let comparisons: [(collation: String, attribute: Attribute?)]
 
-  /// - Throws: `BatchError` with code `invalidMapping` for an unknown name, and for columns without
-  ///   a unique index.
+  /// Throws `invalidMapping` for an unknown name, or if the columns have no unique index.
   init(
     _ names: [String],
     of mapping: ModelMapping,
@@ -85,8 +84,8 @@ struct UniqueColumns: Sendable {
     }
   }
 
-  /// A value that is equal for values that the index takes for equal; nil if that is unknown, as
-  /// for a collation of a program.
+  /// Maps values that the index considers equal to the same value; nil if this is unknown, as for a
+  /// program's own collation.
   func comparable(_ value: SQLValue, at index: Int) -> SQLValue? {
     let (collation, attribute) = comparisons[index]
     guard let value = attribute.map({ $0.stored(value) }) ?? value else { return nil }
@@ -107,7 +106,6 @@ struct UniqueColumns: Sendable {
 }
 
 extension ModelMapping {
-  /// The column of an attribute or of a to-one relationship.
   fileprivate func column(ofProperty name: String) -> String? {
     attributeList.last { $0.name == name }?.column
       ?? relationshipList.last { $0.name == name }?.column
@@ -115,7 +113,6 @@ extension ModelMapping {
 }
 
 extension ModelEntity {
-  /// The defaults of new rows.
   static func defaults(of columns: [String], in table: Entity) -> [SQLValue?] {
     columns.map { column in
       table.attributes.first { SQLName.equal($0.column, column) }?.defaultValue

@@ -1,8 +1,8 @@
 extension ModelProperty {
-  /// A number that each update of the row increments, like Core Data's `Z_OPT`.
+  /// Declares a number that each update of the row increments, like Core Data's `Z_OPT`.
   ///
-  /// To detect changes by others, a save then compares this number instead of all columns. It is
-  /// read-only: a new row has 1.
+  /// A save then compares this number instead of all columns to detect changes by others. The
+  /// property is read-only, and 1 in a new row.
   public static func version<Value: AttributeValue & FixedWidthInteger>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,

@@ -5,16 +5,16 @@ import BatchSQLite
 public struct ModelProperty<Model: PersistentModel>: Sendable {
   let name: String
   let keyPath: any AnyKeyPath & Sendable
-  /// The attribute, if the property is one; an inherited one is the extended mapping's.
+  /// Nil unless the property is an attribute; an inherited one belongs to the extended mapping.
   var attribute: MappedAttribute?
-  /// The relationship, if the property is one.
+  /// Nil unless the property is a relationship.
   var relationship: MappedRelationship?
-  /// The properties declared unique, if this is such a declaration.
+  /// The properties that are unique together, if this declares that.
   var unique: [String]?
-  /// The indexed properties, if this is such a declaration.
+  /// The properties to index, if this declares an index.
   var index: [String]?
 
-  /// A property with a codec.
+  /// Declares a property with a codec.
   public static func attribute<Value>(
     _ name: String,
     _ property: any KeyPath<Model, Value> & Sendable,
@@ -25,7 +25,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     return ModelProperty(name: name, keyPath: property, attribute: attribute)
   }
 
-  /// A nullable property with a codec.
+  /// Declares a nullable property with a codec.
   @inlinable
   public static func attribute<Value>(
     _ name: String,
@@ -36,7 +36,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     attribute(name, property, column: column, as: codec.optional)
   }
 
-  /// A property of a type with one obvious form.
+  /// Declares a property of a type with one obvious stored form.
   @inlinable
   public static func attribute<Value: AttributeValue>(
     _ name: String,
@@ -46,7 +46,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     attribute(name, property, column: column, as: Value.codec)
   }
 
-  /// A nullable property of such a type.
+  /// Declares a nullable property of a type with one obvious stored form.
   @inlinable
   public static func attribute<Value: AttributeValue>(
     _ name: String,
@@ -56,7 +56,8 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
     attribute(name, property, column: column, as: Value.codec.optional)
   }
 
-  /// A property of a superclass, under its key path in this class, for predicates and orders.
+  /// Declares a property of a superclass again, with its key path in this class, for predicates and
+  /// orders.
   ///
   /// - Precondition: The extended mapping has an attribute with the name.
   public static func inherited<Value>(
@@ -67,18 +68,17 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   }
 }
 
-/// An attribute as declared in a mapping.
 struct MappedAttribute: Sendable {
   let name: String
   let column: String
   let codec: any AttributeCoding
-  /// Stored values that can certainly be decoded.
+  /// The storage classes whose values can certainly be decoded.
   let alwaysFit: StorageClasses
-  /// Whether the column counts the row's updates.
+  /// Whether the column counts updates of the row.
   var isVersion = false
   /// Whether the history keeps the value when the row is deleted.
   var isPreserved = false
-  /// The value of a new object until it is set; nil for the table's default.
+  /// Makes the value of a new object until it is set; nil for the default of the table.
   var makeDefault: (@Sendable () -> SQLValue)?
 
   init<Value>(

@@ -2,10 +2,10 @@ public import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
 
-/// An object's values at one moment, which you can send anywhere and change there.
+/// The values of an object at one moment, which can be sent anywhere and changed there.
 ///
-/// Saving the snapshot's changes detects what somebody else did to the row since, as if the object
-/// itself had been kept.
+/// Saving the changes of the snapshot detects changes that others have made to the row in the
+/// meantime, as if the object itself had been kept.
 ///
 ///     var snapshot = try ModelSnapshot(of: order)
 ///     snapshot.price = 500                        // anywhere
@@ -19,13 +19,13 @@ public struct ModelSnapshot<Model: ManagedObject>: Sendable, Hashable {
   public private(set) var values: [String: SQLValue]
   /// The row by column, as the object had read it.
   let row: [String: SQLValue]
-  /// The attributes changed in the object, or in the snapshot.
+  /// The attributes that were changed in the object or in the snapshot.
   private(set) var changed: Set<String>
 
   /// Takes the values of a saved object, including unsaved changes.
   ///
-  /// - Throws: `BatchError` with code `objectNotFound` for an object that has not been saved or
-  ///   whose row is gone, and as `value(forKey:)` does.
+  /// - Throws: `BatchError` with code `objectNotFound` if the object was never saved or its row is
+  ///   gone, or an error of `value(forKey:)`.
   public init(of object: Model) throws(BatchError) {
     let committed = try object.committedValues()
     guard let entity = object.entity, let row = object.row, !object.isDeleted else {

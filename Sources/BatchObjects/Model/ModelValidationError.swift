@@ -2,11 +2,11 @@ import BatchIdentifiers
 
 /// The problems of one object, thrown by ``ManagedObject/validate()``.
 public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// One problem.
+  /// A problem of a property or of the object.
   public struct Problem: Sendable, Hashable {
     /// The attribute or relationship; nil if the problem concerns the object as a whole.
     public let property: String?
-    /// What is wrong, in a clause: `must not be negative`.
+    /// The problem as a clause: `must not be negative`.
     public let message: String
   }
 
@@ -16,15 +16,15 @@ public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConve
   /// Creates an error without problems.
   public init() {}
 
-  /// A problem of the object as a whole.
+  /// Makes an error with a problem of the object as a whole.
   public init(_ message: String) { add(message) }
 
-  /// A problem of a property.
+  /// Makes an error with a problem of a property.
   public init<Model: PersistentModel>(_ property: PartialKeyPath<Model>, _ message: String) {
     add(property, message)
   }
 
-  /// A problem of the attribute or relationship with this name.
+  /// Makes an error with a problem of the attribute or relationship with this name.
   public init(property: String, _ message: String) { add(property: property, message) }
 
   /// Adds a problem of the object as a whole.
@@ -45,7 +45,7 @@ public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConve
     problems.append(Problem(property: property, message: message))
   }
 
-  /// Throws itself if there are problems.
+  /// Throws this error if it has problems.
   public func throwIfAny() throws(ModelValidationError) {
     if !problems.isEmpty { throw self }
   }
@@ -59,7 +59,7 @@ public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConve
 }
 
 extension ModelMapping {
-  /// The mapping's name for a property.
+  /// The name of a property in the mapping.
   fileprivate func nameOfProperty(_ property: AnyKeyPath) -> String {
     attributes[property]?.name ?? attributes.relationship(property)?.name
       ?? property.nameForMessage

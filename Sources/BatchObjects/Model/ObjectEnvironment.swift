@@ -1,22 +1,22 @@
-/// The state shared by the objects of one entity in one context: a weak reference to the context,
-/// and the cached look-ups of their accessors.
+/// The shared state of the objects of one entity in one context.
+///
+/// It has a weak reference to the context, and caches the attributes that accessors look up.
 final class ObjectEnvironment {
-  /// Nil once the context is gone, and for objects removed from it.
+  /// Nil if the context is gone, and for objects that were removed from it.
   weak let context: ModelContext?
-  /// Nil for objects whose identifiers name no entity here.
+  /// Nil for objects whose identifiers belong to no entity of the container.
   let entity: ModelEntity?
-  /// The environment of objects removed from the context.
   private(set) lazy var detached = ObjectEnvironment(context: nil, entity)
   /// Whether this is the environment of objects removed from a context.
   let isDetached: Bool
-  /// Whether the entity has relationships.
   private(set) lazy var hasRelationships =
     entity.map { context?.container.relationships[$0.store].of($0).isEmpty == false } ?? true
 
-  /// The attributes by the accessors' key path objects, which are kept alive so that no other one
-  /// can have the same address.
+  /// The attributes by the key path objects of accessors.
+  ///
+  /// The key paths are kept alive, so that no other one can get the same address.
   private var accesses: [ObjectIdentifier: (keyPath: AnyKeyPath, access: AnyAttributeAccess)] = [:]
-  /// The maximum number cached, since a program may create any number of key paths at run time.
+  /// The cache is limited, since a program may create any number of key paths at run time.
   private static let accessLimit = 1_024
 
   init(context: ModelContext?, _ entity: ModelEntity?) {
@@ -25,7 +25,6 @@ final class ObjectEnvironment {
     isDetached = context == nil
   }
 
-  /// The cached look-up of exactly this key path object.
   func access(by keyPath: AnyKeyPath) -> AnyAttributeAccess? {
     accesses[ObjectIdentifier(keyPath)]?.access
   }

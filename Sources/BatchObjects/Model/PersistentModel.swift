@@ -1,6 +1,6 @@
 import BatchIdentifiers
 
-/// A class whose objects are rows, with the table and columns of its properties.
+/// A class whose objects are rows of a table, with a column per property.
 ///
 ///     final class Order: ManagedObject, PersistentModel {
 ///       static let mapping = ModelMapping(
@@ -15,14 +15,14 @@ public protocol PersistentModel: ManagedObject, SendableMetatype {
 }
 
 extension PersistentModel {
-  /// The value of a property that the mapping registers; for the property's own accessors.
+  /// The value of a property that the mapping registers, for the accessors of the property.
   ///
-  /// A fault loads. If that fails, the value is the placeholder of the property's codec, and the
-  /// context's next throwing call throws the reason, also if a value cannot be set.
+  /// A fault is loaded. If that fails, the value is the placeholder of the property's codec, and
+  /// the context's next throwing call throws the reason; likewise if a value cannot be set.
   ///
   /// - Precondition: The mapping registers the property.
   /// - Parameters:
-  ///   - property: The property.
+  ///   - property: The key path of the property.
   ///   - accessor: The accessor, for the message if the mapping does not register the property.
   @inlinable
   public subscript<Value>(
@@ -39,7 +39,6 @@ extension PersistentModel {
     }
   }
 
-  /// The attribute of a property, and how it is stored.
   static func attribute<Value>(
     of property: KeyPath<Self, Value>,
     accessor: StaticString? = nil
@@ -50,7 +49,7 @@ extension PersistentModel {
     return (mapped, codec)
   }
 
-  /// Traps, since a property that the mapping does not register is a mistake in the program.
+  /// A property that the mapping does not register is a mistake in the program.
   static func unregistered(
     _ property: AnyKeyPath,
     _ accessor: StaticString?,

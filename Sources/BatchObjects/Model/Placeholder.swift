@@ -1,22 +1,21 @@
 import BatchPlatform
 
-/// The value of a property if none can be read, created from its type alone.
+/// The value of a property if none can be read, made from its type alone.
 enum Placeholder {
-  /// The first case of a type that can list them.
+  /// The first case of a type that can list its cases.
   static func firstCase<Value>(of type: Value.Type) -> Value? {
     func first<Cases: CaseIterable>(_ type: Cases.Type) -> Any? { type.allCases.first }
     return (type as? any CaseIterable.Type).flatMap { first($0) } as? Value
   }
 
-  /// A value decoded from zeros, empty texts, nil and first cases.
-  ///
-  /// - Throws: The decoder's error, for a type that accepts none of those.
+  /// Decodes a value from zeros, empty texts, nil and first cases; throws if the type accepts none
+  /// of these.
   static func value<Value: Decodable>(of type: Value.Type) throws -> Value {
     if let value = known(type) { return value }
     return try Value(from: EmptyDecoder(depth: 0))
   }
 
-  /// Values of types that decode from texts in a specific form.
+  /// The values of types that decode only from texts in a specific form.
   fileprivate static func known<Value>(_ type: Value.Type) -> Value? {
     func codec<Kept: AttributeValue>(_ type: Kept.Type) -> Any { type.codec.placeholder() }
     if let type = type as? any AttributeValue.Type { return codec(type) as? Value }
@@ -27,9 +26,9 @@ enum Placeholder {
   }
 }
 
-/// Decodes nothing: no keys, no elements, zeros and empty texts.
+/// Decodes as if from nothing: no keys, no elements, zeros and empty texts.
 private struct EmptyDecoder: Decoder {
-  /// The nesting depth; a type that contains itself would never end.
+  /// The depth of nesting; a type that contains itself would never end.
   let depth: Int
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }

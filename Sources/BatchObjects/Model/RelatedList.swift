@@ -2,24 +2,22 @@ import BatchPlatform
 
 /// The last value set for a to-many relationship.
 ///
-/// `person.pets.append(pet)` reads the relationship, and sets it. If that repeats, the earlier pets
-/// cost only a comparison of their addresses, which is necessary: nobody reports how an array
-/// changed between reading and setting.
+/// `person.pets.append(pet)` reads and then sets the relationship. If this is repeated, existing
+/// pets only cost a comparison of their addresses, which is necessary: an array does not report how
+/// it was changed between reading and setting.
 class RelatedList {
-  /// The relationship.
   let name: String
 
   init(_ name: String) { self.name = name }
 }
 
-/// A list of objects of one class.
 final class RelatedListOf<Model: ManagedObject>: RelatedList {
   private var objects: [Model]
   private var members: Set<ObjectIdentifier>
-  /// The objects again, in an array that is given away: it grows in place if nobody else has it.
+  /// A second array of the objects to hand out: it grows in place if nothing else refers to it.
   private var spare: [Model]?
 
-  /// Nil for an array that has an object twice.
+  /// Nil for an array that contains an object twice.
   init?(_ name: String, _ objects: [Model]) {
     self.objects = objects
     members = Set(objects.map(ObjectIdentifier.init))
@@ -27,15 +25,15 @@ final class RelatedListOf<Model: ManagedObject>: RelatedList {
     super.init(name)
   }
 
-  /// The objects, for whoever reads the relationship.
+  /// The objects for a reader of the relationship.
   func read() -> [Model] {
     defer { spare = nil }
     return spare ?? objects
   }
 
-  /// The elements that an array has after this list's; nil if it does not start with them.
+  /// The elements of an array after those of this list; nil if the array does not begin with these.
   ///
-  /// - Complexity: O(*n*) in the number of objects, of which only the addresses are compared.
+  /// Takes time in proportion to the number of objects, but only compares addresses.
   func excess(of array: [Model]) -> ArraySlice<Model>? {
     guard array.count >= objects.count, array.begins(with: objects) else { return nil }
     let new = array[objects.count...]
@@ -45,7 +43,7 @@ final class RelatedListOf<Model: ManagedObject>: RelatedList {
     return isNew ? new : nil
   }
 
-  /// Notes that the relationship was set to an array with some more objects.
+  /// Records that the relationship was set to an array with some more objects.
   func extend(to array: [Model], by new: ArraySlice<Model>) {
     for object in new {
       objects.append(object)

@@ -2,25 +2,24 @@ public import BatchIdentifiers
 
 /// The effect on related objects when an object is deleted.
 public enum DeleteRule: Sendable {
-  /// None, or what the database does.
+  /// Nothing, or the action of the database.
   case noAction
-  /// Their relationship is nullified.
+  /// Their relationship is set to nil.
   case nullify
   /// They are deleted too.
   case cascade
-  /// The save is refused while there are any that are not deleted with it.
+  /// The save is refused if there are any that are not deleted with the object.
   case deny
 }
 
-/// A relationship of an entity of one store, declared or found from foreign keys.
+/// A relationship of an entity in one store, declared or derived from foreign keys.
 struct Relationship: Sendable {
-  /// Where it is stored.
   enum Storage: Sendable {
     /// In a column of the object's row.
     case column(slot: Int)
     /// In a column of the other objects' rows.
     case inverse(slot: Int)
-    /// In a separate table.
+    /// In a table of pairs.
     case table(JoinTable)
   }
 
@@ -31,15 +30,15 @@ struct Relationship: Sendable {
   let deleteRule: DeleteRule
 }
 
-/// A table of pairs of keys, from one side.
+/// A table of pairs of keys, seen from one side.
 struct JoinTable: Sendable, Hashable {
   let table: String
-  /// The column of this side's key.
+  /// The column with the keys of this side.
   let source: String
-  /// The column of the other side's key.
+  /// The column with the keys of the other side.
   let target: String
 
-  /// The same table from the other side.
+  /// The same table, seen from the other side.
   var reversed: JoinTable { JoinTable(table: table, source: target, target: source) }
 }
 

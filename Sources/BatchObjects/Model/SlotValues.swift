@@ -1,17 +1,15 @@
 import BatchIdentifiers
 
-/// Values for some columns of an entity, by the positions of the columns.
+/// Values for some columns of an entity, by position.
 ///
-/// Usually there are few, for which a dictionary would hash and allocate.
+/// Usually there are only a few, so a dictionary would cost more: it hashes and allocates.
 struct SlotValues<Value> {
   private var elements: [(slot: Int, value: Value)] = []
 
   var isEmpty: Bool { elements.isEmpty }
   var slots: [Int] { elements.map(\.slot) }
 
-  /// The value for a column, or nil.
-  ///
-  /// - Complexity: O(log *n*) to read, O(*n*) to set the first time.
+  /// Takes O(log *n*) to read, and O(*n*) to set the first time.
   subscript(_ slot: Int) -> Value? {
     get {
       if elements.isEmpty { return nil }
@@ -37,6 +35,5 @@ struct SlotValues<Value> {
 }
 
 extension SlotValues: Sequence {
-  /// Iterates over the values in column order.
   func makeIterator() -> IndexingIterator<[(slot: Int, value: Value)]> { elements.makeIterator() }
 }

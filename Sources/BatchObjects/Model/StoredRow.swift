@@ -1,22 +1,21 @@
 import BatchRuns
 import BatchSQLite
 
-/// An object's knowledge of its row.
+/// What an object knows about its row.
 enum StoredRow {
-  /// Nothing: it is read on demand.
+  /// Nothing: the row is read on demand.
   case fault
-  /// Its state before the object became a fault, which the object may reuse.
+  /// The row before the object became a fault, which the object may reuse.
   case stale([SQLValue], readAt: ContinuousClock.Instant)
-  /// Its state when last read or saved; without a time if a save, of this context or another one,
-  /// has shown that it is outdated.
+  /// The row as last read or saved; without a time if a save in any context has shown that it is
+  /// outdated.
   case read([SQLValue], at: ContinuousClock.Instant?)
-  /// Its state when the object was deleted, which the save expects to find; somebody else's change
-  /// was merged since.
+  /// The row at the time when the object was deleted, which the save expects to find; a change by
+  /// others was merged since then.
   case superseded([SQLValue])
-  /// It is gone; its last state.
+  /// The row is gone; this was its last state.
   case gone([SQLValue]?)
 
-  /// A value per column of the entity; nil for a fault.
   var values: [SQLValue]? {
     switch self {
     case .read(let values, _), .superseded(let values): values
@@ -25,12 +24,11 @@ enum StoredRow {
     }
   }
 
-  /// Whether the row was found to be gone.
+  /// Whether the row turned out to be gone.
   var isGone: Bool {
     if case .gone = self { true } else { false }
   }
 
-  /// Whether the row is known to be outdated.
   var isOutdated: Bool {
     if case .read(_, nil) = self { true } else { false }
   }
@@ -40,7 +38,7 @@ enum StoredRow {
     if case .stale(let values, _) = self { values } else { values }
   }
 
-  /// The same row, known to be outdated.
+  /// The same row, marked as outdated.
   var outdated: StoredRow {
     switch self {
     case .read(let values, _): .read(values, at: nil)
@@ -54,7 +52,7 @@ enum StoredRow {
     if case .superseded = self { .fault } else { self }
   }
 
-  /// The same row for a fault, which must check whether it still exists.
+  /// The same row for a fault, which must check that it still exists.
   var asFault: StoredRow {
     switch self {
     case .read(let values, let time?): .stale(values, readAt: time)

@@ -1,5 +1,5 @@
 extension AnyKeyPath {
-  /// The key path for an error: as written if Swift knows that, or its root and value types.
+  /// The key path for an error: as it is written if Swift knows that, or its root and value types.
   ///
   /// A computed property has no name at run time, only the address of its code.
   var nameForMessage: String {

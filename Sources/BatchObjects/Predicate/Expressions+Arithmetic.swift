@@ -47,10 +47,10 @@ extension PredicateExpressions.FloatDivision: TranslatableExpression {
   }
 }
 
-// Where Swift traps on integer overflow, the fetch throws an error.
+// If Swift would trap because of integer overflow, the fetch throws an error.
 
 extension Numeric {
-  /// The result, if this is a fixed-width integer; nil for other numbers.
+  /// The checked result for a fixed-width integer; nil for other numbers.
   fileprivate func checked(
     _ operation: PredicateExpressions.ArithmeticOperator,
     _ other: Self
@@ -85,7 +85,7 @@ private func quotient<Integer: BinaryInteger>(
   guard right != 0 else {
     throw BatchError(.predicateFailed, "a predicate divides by zero")
   }
-  // The only other quotient that overflows is the smallest integer divided by -1.
+  // The smallest integer divided by -1 is the only quotient that overflows.
   if Integer.isSigned, left < 0, right == 0 - 1, Integer(exactly: left.magnitude) == nil {
     throw overflowError(Integer.self)
   }

@@ -51,7 +51,7 @@ extension PredicateTranslator {
   }
 }
 
-// The original expressions evaluate the rest, over a row's values.
+// The original expressions evaluate everything else, using the values of a row.
 
 extension PredicateExpressions.CollectionContainsCollection: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
@@ -185,6 +185,6 @@ extension PredicateTranslator {
 }
 
 extension String {
-  /// Whether every byte is a character: ASCII, where only CR LF is one character of two bytes.
+  /// Whether every byte is a character: in ASCII, only CR LF is a single character of two bytes.
   fileprivate var isPlain: Bool { utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } }
 }

@@ -25,7 +25,6 @@ extension PredicateExpressions.Comparison: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// Whether two terms are equal.
   func equality<Value: Equatable>(
     of left: Term<Value>,
     _ right: Term<Value>
@@ -56,7 +55,9 @@ extension PredicateTranslator {
   }
 
   /// Whether a column has one of the stored values that decode to the given ones, so that an index
-  /// can serve; nil if those are unknown or too many.
+  /// can be used.
+  ///
+  /// It is nil if these values are unknown or too many.
   func lookUp<Value>(_ column: Term<Value>, among values: some Sequence<Value>) -> SQLText? {
     guard case .sql(let text, let representation) = column else { return nil }
     var stored: [SQLValue] = []
@@ -69,7 +70,7 @@ extension PredicateTranslator {
           stored += equal
         }
       } else if representation.order != .none, text.difference == nil {
-        // A value that SQL cannot express, such as NaN, equals nothing.
+        // A value that SQL cannot express, such as NaN, equals no value.
         guard let form = representation.encode(value) else { continue }
         guard let equal = Self.values(equalTo: form) else { return nil }
         stored += equal
@@ -80,16 +81,16 @@ extension PredicateTranslator {
     return listing(text, stored, isOptional: Value.self is any ExpressibleByNilLiteral.Type)
   }
 
-  /// All stored values equal to one, each by its bytes; nil if there are many.
+  /// All stored values equal to a value, which differ in bytes; nil if there are many.
   private static func values(equalTo value: SQLValue) -> [SQLValue]? {
     guard case .text(let text) = value else { return [value] }
     return TextCollation.texts(equalTo: text)?.map { .text($0) }
   }
 
-  /// The maximum number of values listed in the statement; Swift looks up more.
+  /// The maximum number of values to list in the statement; longer lists are looked up in Swift.
   static var greatestListCount: Int { 256 }
 
-  /// Whether SQL has one of some values, byte by byte.
+  /// Whether a column has one of some values, byte by byte.
   private func listing(_ text: SQLText, _ stored: [SQLValue], isOptional: Bool) -> SQLText {
     let values = stored.filter { $0 != .null }
     let places = values.map { place($0) }
@@ -109,8 +110,8 @@ extension PredicateTranslator {
     if case .text = value { " COLLATE BINARY" } else { "" }
   }
 
-  /// What an index can tell about a difference compared with a number: the column is near their
-  /// sum, within floating-point error.
+  /// What an index can use of a difference compared with a number: the column is near their sum,
+  /// within floating-point error.
   private func near(
     _ left: SQLText,
     _ right: SQLText,
@@ -132,7 +133,6 @@ extension PredicateTranslator {
     return conditions
   }
 
-  /// How two terms compare.
   func comparison<Value: Comparable>(
     of left: Term<Value>,
     _ right: Term<Value>,
@@ -174,9 +174,9 @@ extension PredicateTranslator {
     )
   }
 
-  /// The collation that the equality of two operands, or an order, needs.
+  /// The collation for the equality of two operands, or for an order.
   ///
-  /// One is always named for texts, since a column may be declared with another.
+  /// Texts always get one, since a column may be declared with another.
   func collation(_ order: SQLOrder, ofBytes comparesBytes: Bool) -> String {
     guard order == .text else { return "" }
     return " COLLATE \(comparesBytes ? "BINARY" : TextCollation.sqlName)"

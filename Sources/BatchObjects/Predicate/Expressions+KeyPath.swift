@@ -23,7 +23,6 @@ extension PredicateExpressions.KeyPath: TranslatableExpression {
 }
 
 extension ObjectTerm {
-  /// The term for a property of the object.
   func term<Root, Value>(
     of property: KeyPath<Root, Value>,
     in translator: PredicateTranslator

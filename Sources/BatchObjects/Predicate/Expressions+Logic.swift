@@ -48,6 +48,6 @@ extension PredicateExpressions.Conditional: TranslatableExpression {
 }
 
 extension Term where Value == Bool {
-  /// SQL with the value 1 or 0.
+  /// SQL whose value is 1 or 0.
   static func condition(_ text: SQLText) -> Term { .sql(text, Bool.representation) }
 }

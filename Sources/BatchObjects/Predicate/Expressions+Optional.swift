@@ -17,7 +17,7 @@ extension PredicateExpressions.NilCoalesce: TranslatableExpression {
     if case .sql(let text, let representation) = left, let guarded = text.guarded,
       let right = right as? Term<Bool>, right.constant == false
     {
-      // `if let x { x > 5 } else { false }`, in a form that an index can serve.
+      // Means `if let x { x > 5 } else { false }`, in a form that can use an index.
       let text = SQLText("(\(guarded.condition) AND \(guarded.value))")
       return .sql(text, representation.unwrapped())
     }
@@ -107,7 +107,6 @@ extension PredicateExpressions.ForcedUnwrap: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// Whether a term is not nil.
   fileprivate func isPresent<Wrapped>(_ term: Term<Wrapped?>) throws(BatchError) -> SQLText {
     switch term {
     case .constant(let value): value == nil ? .false : .true
@@ -120,7 +119,7 @@ extension PredicateTranslator {
 }
 
 extension Term {
-  /// The same term, known not to be nil.
+  /// The same term for a value that is known not to be nil.
   fileprivate func unwrapped<Wrapped>() throws(BatchError) -> Term<Wrapped>
   where Value == Wrapped? {
     switch self {
@@ -141,7 +140,6 @@ extension Term {
   }
 }
 
-/// An optional of any type.
 private protocol OptionalValue {}
 
 extension Optional: OptionalValue {}

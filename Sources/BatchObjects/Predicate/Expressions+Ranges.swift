@@ -54,7 +54,6 @@ extension PredicateExpressions.Range: TranslatableRange {
   }
 }
 
-/// A range with known bounds.
 protocol BoundedRange<Bound>: RangeExpression {
   var bounds: (lower: Bound?, upper: Bound?, isClosed: Bool) { get }
 }
@@ -80,7 +79,7 @@ extension PartialRangeThrough: BoundedRange {
 }
 
 extension PredicateTranslator {
-  /// Whether a term of the bounds' type is in a range.
+  /// Whether a term is in a range with bounds of its type.
   func containment<Value, Bounds: BoundedRange>(
     of element: Term<Value>,
     inRange range: Bounds
@@ -91,7 +90,6 @@ extension PredicateTranslator {
     return try containment(of: element, in: range)
   }
 
-  /// Whether a term is in a range with known bounds.
   func containment<Bound: Comparable>(
     of element: Term<Bound>,
     in range: any BoundedRange<Bound>
@@ -111,8 +109,8 @@ extension PredicateTranslator {
     return .condition(condition ?? .true)
   }
 
-  /// Whether a term is in a range whose bounds are terms; fails if the lower bound is above the
-  /// upper one.
+  /// Whether a term is in a range whose bounds are terms; fails if the bounds are in the wrong
+  /// order.
   fileprivate func containment<Bound: Comparable>(
     of element: Term<Bound>,
     _ lower: Term<Bound>,

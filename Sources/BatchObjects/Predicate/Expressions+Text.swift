@@ -2,14 +2,14 @@ public import BatchPlatform
 
 #if canImport(FoundationEssentials)
 
-// Foundation has these expressions on Apple's platforms only, where they depend on the process's
-// language; there they are refused.
+// Foundation has these expressions only on Apple's platforms, where they depend on the language of
+// the process; there they are refused.
 
 extension PredicateExpressions {
-  /// What `#Predicate` makes of `$0.name.localizedStandardContains("ada")`.
+  /// The expression that `#Predicate` makes from `$0.name.localizedStandardContains("ada")`.
   ///
-  /// It means the same in all languages, and ignores case and diacritics. An empty text is never
-  /// found.
+  /// It has the same meaning in all languages, and ignores case and diacritics. An empty text is
+  /// never found.
   public static func build_localizedStandardContains<Root, Other>(
     _ root: Root,
     _ other: Other
@@ -21,7 +21,7 @@ extension PredicateExpressions {
     )
   }
 
-  /// What `#Predicate` makes of `$0.name.caseInsensitiveCompare("ada")`.
+  /// The expression that `#Predicate` makes from `$0.name.caseInsensitiveCompare("ada")`.
   ///
   /// Texts that differ are ordered by their Unicode scalars.
   public static func build_caseInsensitiveCompare<Root, Other>(
@@ -42,7 +42,7 @@ extension PredicateExpressions {
     )
   }
 
-  /// Whether two texts are equal except for case, and which comes first if not.
+  /// Compares two texts ignoring case, and orders those that differ.
   public typealias CaseInsensitiveCompare<Root, Other> = Conditional<
     Equal<KeyPath<Root, FoldedText>, KeyPath<Other, FoldedText>>,
     Value<ComparisonResult>,

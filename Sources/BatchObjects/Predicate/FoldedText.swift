@@ -2,13 +2,15 @@
 
 /// A text folded for comparison, scalar by scalar.
 ///
-/// Foundation's folding is in the part with the data of all languages, which programs here do not
-/// load, and depends on the process's language.
+/// Foundation's folding depends on the language of the process, and is in the part with the data of
+/// all languages, which programs here do not load.
 public struct FoldedText: BidirectionalCollection, Hashable, Comparable, Sendable {
   private let text: String
 
-  /// Folds a text: letters that differ only in case become equal and, unless `keepsMarks`, so do
-  /// letters that differ in diacritics, such as `e` and `é`.
+  /// Folds a text: letters that differ only in case become equal.
+  ///
+  /// Unless `keepsMarks` is true, letters that differ only in diacritics, such as `e` and `é`,
+  /// become equal too.
   init(_ text: String, keepsMarks: Bool) {
     if text.utf8.allSatisfy({ $0 < 0x80 }) {
       self.text = text.lowercased()
@@ -23,14 +25,13 @@ public struct FoldedText: BidirectionalCollection, Hashable, Comparable, Sendabl
     self.text = String(folded)
   }
 
-  /// By way of the upper case, which is the same for `ß` and `ss`, and for `ς` and `σ`.
+  /// Uses the upper case, which is the same for `ß` and `ss`, and for `ς` and `σ`.
   private static func folded(_ scalar: Unicode.Scalar) -> String {
-    // The dotless i is a different letter than i, though both have the upper case I.
+    // The dotless i is a different letter from i, though both have the upper case I.
     if scalar == "\u{131}" { return String(scalar) }
     return scalar.properties.lowercaseMapping.uppercased().lowercased()
   }
 
-  /// Whether the text contains another one.
   func contains(_ other: FoldedText) -> Bool { text.utf8.contains(other.text.utf8) }
 
   // MARK: Scalars
@@ -43,18 +44,18 @@ public struct FoldedText: BidirectionalCollection, Hashable, Comparable, Sendabl
   /// The position after the last scalar.
   public var endIndex: Index { text.unicodeScalars.endIndex }
 
-  /// The position after another one.
+  /// Returns the position after another one.
   public func index(after index: Index) -> Index { text.unicodeScalars.index(after: index) }
 
-  /// The position before another one.
+  /// Returns the position before another one.
   public func index(before index: Index) -> Index { text.unicodeScalars.index(before: index) }
 
   /// The scalar at a position.
   public subscript(index: Index) -> Unicode.Scalar { text.unicodeScalars[index] }
 
-  // Strings would compare equal if they are merely equivalent.
+  // Comparing strings would find texts equal that are only canonically equivalent.
 
-  /// Whether two texts have the same scalars.
+  /// Compares the scalars of two texts.
   public static func == (left: FoldedText, right: FoldedText) -> Bool {
     left.text.utf8.elementsEqual(right.text.utf8)
   }
@@ -64,21 +65,19 @@ public struct FoldedText: BidirectionalCollection, Hashable, Comparable, Sendabl
     for byte in text.utf8 { hasher.combine(byte) }
   }
 
-  /// Whether a text sorts before another by their scalars.
+  /// Orders two texts by their scalars.
   public static func < (left: FoldedText, right: FoldedText) -> Bool {
     left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
   }
 }
 
 extension String {
-  /// The text without case.
   var withoutCase: FoldedText { FoldedText(self, keepsMarks: true) }
-  /// The text without case and diacritics.
   var withoutCaseAndMarks: FoldedText { FoldedText(self, keepsMarks: false) }
-  /// The same for a search text: an empty one is never found.
+  /// For a search text: an empty one is never found.
   var soughtWithoutCaseAndMarks: FoldedText {
     let folded = withoutCaseAndMarks
-    // A scalar that is not a character, so no text contains it.
+    // This scalar is not a character, so no text contains it.
     return folded.isEmpty ? FoldedText("\u{10FFFF}", keepsMarks: true) : folded
   }
 }

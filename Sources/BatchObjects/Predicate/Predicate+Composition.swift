@@ -3,41 +3,43 @@ public import BatchPlatform
 import BatchSQLite
 
 extension Predicate {
-  /// True if all predicates are, or there are none; Core Data's
-  /// `NSCompoundPredicate(andPredicateWithSubpredicates:)`.
+  /// Makes a predicate that is true if all given predicates are, or if there are none.
+  ///
+  /// This is `NSCompoundPredicate(andPredicateWithSubpredicates:)` in Core Data:
   ///
   ///     var conditions = [#Predicate<Order> { $0.price > 1000 }]
   ///     if let name { conditions.append(#Predicate { $0.customer?.name == name }) }
   ///     let orders = try context.fetch(FetchDescriptor<Order>(predicate: .all(of: conditions)))
   ///
-  /// The first false predicate ends the evaluation, as with `&&`. In `evaluate(_:)`, one that fails
-  /// is false.
+  /// The first false predicate ends the evaluation, as with `&&`. In `evaluate(_:)`, a predicate
+  /// that fails counts as false.
   public static func all<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
     PredicateMatches(.all, predicates).predicate
   }
 
-  /// True if one of the predicates is; the first true one ends the evaluation, as with `||`.
+  /// Makes a predicate that is true if one of the given predicates is; the first true one ends the
+  /// evaluation.
   public static func any<Value: Equatable>(of predicates: [Predicate<Value>]) -> Predicate<Value> {
     PredicateMatches(.any, predicates).predicate
   }
 
-  /// True if a predicate is false.
+  /// Makes a predicate that is true if the given predicate is false.
   public static func not<Value: Equatable>(_ predicate: Predicate<Value>) -> Predicate<Value> {
     PredicateMatches(.none, [predicate]).predicate
   }
 }
 
-/// The set of all values for which some predicates are true; it is never enumerated.
+/// The set of all values for which some predicates are true, which is never enumerated.
 ///
-/// A compound predicate asks whether its value is in the set. Foundation has no other expression
-/// for that: its conjunctions have a type for each pair, and a predicate with a custom expression
-/// cannot be printed.
+/// A compound predicate asks whether its value is in this set. Foundation has no other suitable
+/// expression: its conjunctions have a separate type for each pair, and predicates with custom
+/// expressions cannot be printed.
 struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomStringConvertible {
   enum Quantifier {
     case all, any, none
   }
 
-  /// The maximum nesting: SQLite's parser and the thread's stack are limited.
+  /// SQLite's parser and the stack of the thread limit nesting.
   private static var depthLimit: Int { 50 }
 
   private let quantifier: Quantifier
@@ -45,7 +47,7 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
   private let depth: Int
 
   init(_ quantifier: Quantifier, _ predicates: [Predicate<Value>]) {
-    // Predicates composed in a loop are as flat as those composed at once.
+    // Predicates composed in a loop become as flat as predicates composed at once.
     let flattened = quantifier == .none ? .any : quantifier
     var parts: [Predicate<Value>] = []
     var depth = 0
@@ -70,7 +72,7 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
     self.depth = depth + 1
   }
 
-  /// The parts of a compound predicate; nil for any other.
+  /// The parts of a compound predicate; nil for any other predicate.
   private static func made(_ predicate: Predicate<Value>) -> PredicateMatches? {
     typealias Question = PredicateExpressions.SequenceContains<
       PredicateExpressions.Value<PredicateMatches>, PredicateExpressions.Variable<Value>
@@ -95,14 +97,14 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
     return quantifier != .any
   }
 
-  /// The hook that the `contains(_:)` of sequences calls before it searches one.
+  /// The hook that `contains(_:)` of sequences calls before it searches.
   func _customContainsEquatableElement(_ value: Value) -> Bool? { try? contains(value) }
 
   func makeIterator() -> EmptyCollection<Value>.Iterator { EmptyCollection().makeIterator() }
 
   var description: String { "\(quantifier)(of: \(predicates))" }
 
-  // Values in expressions must be codable, except predicates.
+  // The values in expressions must be codable, but predicates cannot be decoded.
 
   init(from decoder: any Decoder) throws {
     throw DecodingError.dataCorrupted(
@@ -118,9 +120,8 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
   }
 }
 
-/// Values that predicates can distinguish.
+/// Values that predicates distinguish.
 protocol MatchedValues<Element>: Sequence {
-  /// Whether a term's value is in the set.
   func condition(on element: Term<Element>, in translator: PredicateTranslator) throws(BatchError)
     -> SQLText
 }

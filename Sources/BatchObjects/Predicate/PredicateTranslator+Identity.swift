@@ -3,7 +3,7 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension PredicateTranslator {
-  /// Whether two terms, at least one of them an object or its identifier, are the same.
+  /// Whether two terms are the same object; at least one of them is an object or its identifier.
   func identity<Value>(
     of left: Term<Value>,
     _ right: Term<Value>
@@ -25,9 +25,9 @@ extension PredicateTranslator {
     }
   }
 
-  /// Whether an object is one of some identifiers or objects; nil stands for no object.
+  /// Whether an object is among some identifiers or objects; nil stands for no object.
   ///
-  /// An identifier of an entity also names objects of its sub-entities, as in look-ups.
+  /// An identifier of an entity also stands for objects of its sub-entities, as in look-ups.
   func identity(
     of object: ObjectTerm,
     amongElementsOf elements: some Sequence
@@ -42,7 +42,7 @@ extension PredicateTranslator {
       let identifier =
         element as? PersistentIdentifier ?? (element as? ManagedObject)?.persistentModelID
       if let identifier {
-        // The identifier of an unsaved object names no row.
+        // The identifier of an unsaved object belongs to no row.
         if let key = identifier.key { spaces[identifier.space, default: []].append(key) }
       } else {
         hasNil = true
@@ -57,8 +57,8 @@ extension PredicateTranslator {
     return hasNil ? .or(object.isPresent.negated, any) : any
   }
 
-  /// The condition that distinguishes rows with identifiers of this space from the entity's others;
-  /// nil if there are none.
+  /// The condition that distinguishes rows with identifiers of this space from others of the
+  /// entity; nil if all rows have them.
   private func condition(
     for space: IdentifierSpace,
     of object: ObjectTerm
@@ -81,10 +81,10 @@ extension PredicateTranslator {
 
   // MARK: Keys
 
-  /// The maximum number of non-rowid keys to look up; with more, each row is tested.
+  /// The maximum number of keys other than rowids to look up; with more keys, each row is tested.
   ///
-  /// Looking up a text takes about as long as testing five rows, and the number of rows is unknown
-  /// here.
+  /// Looking up a text takes about as long as testing five rows, and the number of rows is not
+  /// known here.
   private static var greatestLookUpCount: Int { 100_000 }
 
   private func keys(
@@ -134,9 +134,10 @@ extension PredicateTranslator {
     return SQLText("(\(lookUp(of: object, among: keys.map(\.components))) AND \(isOne))")
   }
 
-  /// Whether the key is one of some by the collations of its columns, which an index serves.
+  /// Whether the key is among some keys by the collations of its columns, so that an index can be
+  /// used.
   ///
-  /// SQLite reads the keys once, from a closure, and looks up each of them.
+  /// SQLite reads the keys once from a closure, and looks up each of them.
   private func lookUp(of object: ObjectTerm, among keys: [[KeyComponent]]) -> String {
     let parts = object.key.indices.map { part in
       let function = place { row throws(BatchError) in
@@ -160,14 +161,15 @@ extension PredicateTranslator {
     }
   }
 
-  /// Any number of rowids goes in one JSON text; SQLite looks up each of them.
+  /// Any number of rowids fits into one JSON text; SQLite looks up each of them.
   private func rowIDs(of object: ObjectTerm, _ text: [UInt8]) -> SQLText {
     let list = place(.text(String(decoding: text + [UInt8(ascii: "]")], as: UTF8.self)))
     return SQLText("(\(object.key[0]) IN (SELECT value FROM json_each(\(list))))")
   }
 
-  /// Whether a part of a key has exactly the value: 1 and 1.0, `a` and `A` are different keys,
-  /// regardless of the column's collation, by which an index finds the candidates.
+  /// Whether a part of a key is exactly the value, regardless of the column's collation.
+  ///
+  /// 1 and 1.0, or `a` and `A`, are different keys; an index finds the candidates by the collation.
   private func part(_ part: String, is value: SQLValue) -> String {
     let place = place(value)
     return

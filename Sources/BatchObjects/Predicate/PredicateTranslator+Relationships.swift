@@ -2,9 +2,7 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension PredicateTranslator {
-  /// The objects that an object is related to.
-  ///
-  /// They come from the store and, if unsaved changes count, from memory.
+  /// The related objects: from the store and, if unsaved changes count, from memory.
   func term<Value>(
     of relationship: String,
     of object: ObjectTerm
@@ -21,7 +19,7 @@ extension PredicateTranslator {
       note(IndexCandidate(destination.entity.table, destination.columns[slot]))
     case .table(let table): note(IndexCandidate(table.table, table.source))
     }
-    // By `=`, since NULL refers to nothing.
+    // `=` is used, since NULL refers to nothing.
     let isRelated: (String) -> String =
       switch relationship.storage {
       case .column(let slot):
@@ -64,7 +62,7 @@ extension PredicateTranslator {
     )
   }
 
-  /// Whether a condition holds for one of some objects.
+  /// Whether a condition is true for one of some objects.
   func exists(
     in objects: ObjectsTerm,
     where condition: @escaping (ObjectTerm) throws(BatchError) -> SQLText
@@ -75,13 +73,12 @@ extension PredicateTranslator {
     return SQLText("(EXISTS (SELECT 1 \(source)))", canFail: canFail)
   }
 
-  /// The number of objects.
   func count(of objects: ObjectsTerm) throws(BatchError) -> Term<Int> {
     let (source, canFail) = try source(of: objects, as: nextAlias(of: objects.entity))
     return .sql(SQLText("(SELECT count(*) \(source))", canFail: canFail), Int.representation)
   }
 
-  /// `FROM … WHERE …`, and whether it may fail for some rows.
+  /// Returns `FROM … WHERE …`, and whether it can fail for some rows.
   private func source(
     of objects: ObjectsTerm,
     as alias: String

@@ -3,27 +3,28 @@ public import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
 
-/// Translates the expressions of predicates to SQL with their meaning in Swift.
+/// Translates the expressions of predicates to SQL with the same meaning as in Swift.
 ///
-/// What SQLite compares as Swift does becomes SQL that can use an index. The rest becomes calls of
-/// Swift closures, which get the row's values and evaluate the original expression: strings are
-/// searched by characters, and integer overflow is an error. Anything else is refused.
+/// Comparisons that are the same in SQLite and Swift become SQL that can use an index. Others
+/// become calls of Swift closures, which get the values of a row and evaluate the original
+/// expression: strings are searched by characters, and integer overflow is an error. Anything else
+/// is refused.
 ///
-/// Every condition is true or false and never NULL; an expression is NULL if it is nil in Swift.
+/// A condition is always true or false, never NULL; an expression is NULL if it is nil in Swift.
 final class PredicateTranslator {
   let container: ModelContainer
-  /// Whether identifiers are looked up in the table; if not, each row is tested, which suits
-  /// statements that find a few of many rows by other means.
+  /// Whether identifiers are looked up in the table.
+  ///
+  /// If not, each row is tested, which suits statements that find a few rows in some other way.
   let looksUpIdentifiers: Bool
-  /// Unsaved changes of related objects, if they count.
+  /// Unsaved changes of related objects, if these count.
   let unsaved: UnsavedRelated?
-  /// The values for the statement's placeholders.
   private(set) var parameters: [StatementParameter] = []
-  /// The entities of related rows, by the numbers of their tables' names in the statement.
+  /// The entities of related rows; the numbers in the names of their tables are the indexes here.
   private var aliases: [ModelEntity] = []
-  /// Columns of other tables by which related rows are found.
+  /// Columns that are used to find related rows in other tables.
   private var noted: [IndexCandidate] = []
-  /// Whether the statement reads rows other than the one that the condition is about.
+  /// Whether the statement reads other rows than the one that the condition is about.
   var readsRelatedRows: Bool { !aliases.isEmpty }
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
@@ -37,7 +38,6 @@ final class PredicateTranslator {
     self.unsaved = unsaved
   }
 
-  /// The term of an expression.
   func term<Expression: PredicateExpression>(
     _ expression: Expression
   ) throws(BatchError) -> Term<Expression.Output> {
@@ -47,7 +47,6 @@ final class PredicateTranslator {
     return try expression.term(in: self)
   }
 
-  /// The term of a Boolean expression, as SQL.
   func condition<Expression: PredicateExpression<Bool>>(
     _ expression: Expression
   ) throws(BatchError) -> SQLText {
@@ -56,10 +55,10 @@ final class PredicateTranslator {
 
   // MARK: Parameters and variables
 
-  /// The placeholder of a value in the statement.
+  /// Returns the placeholder for a value in the statement.
   func place(_ value: SQLValue) -> String { place(.value(value)) }
 
-  /// The placeholder of a closure in the statement.
+  /// Returns the placeholder for a closure in the statement.
   func place(
     _ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue
   ) -> String {
@@ -71,7 +70,7 @@ final class PredicateTranslator {
     return "?\(parameters.count)"
   }
 
-  /// The value of a piece of SQL that is only a placeholder.
+  /// The value of SQL that is only a placeholder; nil for any other.
   func value(of text: SQLText) -> SQLValue? {
     guard text.text.first == "?", let number = Int(text.text.dropFirst()),
       case .value(let value) = parameters[number - 1]
@@ -79,7 +78,6 @@ final class PredicateTranslator {
     return value
   }
 
-  /// The term of a variable.
   func term<Value>(
     of variable: PredicateExpressions.Variable<Value>
   ) throws(BatchError) -> Term<Value> {
@@ -87,24 +85,22 @@ final class PredicateTranslator {
     throw .unsupported("a variable of another predicate")
   }
 
-  /// Binds a variable to a term.
   func bind<Value>(_ variable: PredicateExpressions.Variable<Value>, to term: Term<Value>) {
     variables[variable.key] = term
   }
 
-  /// A name for another table in the statement.
+  /// Returns a name for another table in the statement.
   func nextAlias(of entity: ModelEntity) -> String {
     aliases.append(entity)
     return "_related\(aliases.count)"
   }
 
-  /// Notes a column by which related rows are found.
+  /// Records a column that is used to find related rows.
   func note(_ candidate: IndexCandidate) { noted.append(candidate) }
 
-  /// The tables of related rows.
   var relatedTables: [String] { aliases.map(\.entity.table) }
 
-  /// The columns that a statement about rows of an entity reads, which an index might cover.
+  /// The columns that a statement reads, which an index might cover.
   func indexCandidates(of sql: String, about entity: ModelEntity) -> [IndexCandidate] {
     let names = [(SQLName.quoted(entity.entity.table), entity)]
     let related = aliases.enumerated().map { ("_related\($0 + 1)", $1) }
@@ -121,9 +117,9 @@ final class PredicateTranslator {
 
   // MARK: Terms as SQL
 
-  /// A term as SQL, in a representation in which all values of its type can be compared.
+  /// A term as SQL, in a representation that can compare all values of the type.
   ///
-  /// - Throws: `BatchError` with code `unsupportedPredicate` if the type has none.
+  /// Throws `unsupportedPredicate` if there is no such representation.
   func canonical<Value>(
     _ term: Term<Value>
   ) throws(BatchError) -> (text: SQLText, representation: Representation<Value>) {
@@ -145,7 +141,7 @@ final class PredicateTranslator {
     }
   }
 
-  /// Two terms as SQL in one representation.
+  /// Two terms as SQL in the same representation.
   func unified<Value>(
     _ left: Term<Value>,
     _ right: Term<Value>
@@ -163,7 +159,7 @@ final class PredicateTranslator {
     return (left.text, try canonical(right).text, left.representation)
   }
 
-  /// A value as an attribute would store it, if reading returns the same value.
+  /// A value as an attribute would store it, if reading it returns the same value.
   private func stored<Value>(
     _ value: Value,
     as representation: Representation<Value>
@@ -179,7 +175,6 @@ final class PredicateTranslator {
 
   // MARK: Calls of Swift
 
-  /// The result of a Swift closure for one value.
   func map<Value, Result>(
     _ term: Term<Value>,
     _ body: @escaping (Value) throws -> Result
@@ -187,7 +182,6 @@ final class PredicateTranslator {
     Self.folded(try computation(term).map(body))
   }
 
-  /// The result of a Swift closure for two values.
   func map<First, Second, Result>(
     _ first: Term<First>,
     _ second: Term<Second>,
@@ -196,8 +190,8 @@ final class PredicateTranslator {
     Self.folded(try computation(first).with(computation(second)).map { try body($0.0, $0.1) })
   }
 
-  /// What is the same for all rows is computed once; if that fails, it fails only for rows that
-  /// need it.
+  /// A computation that is the same for all rows is done once; if it fails, it fails only for rows
+  /// that need it.
   private static func folded<Value>(_ computation: Computation<Value>) -> Term<Value> {
     if computation.columns.isEmpty, let value = try? computation.value([], 0) {
       return .constant(value)
@@ -205,7 +199,6 @@ final class PredicateTranslator {
     return .computed(computation)
   }
 
-  /// A term as a Swift closure that computes its value.
   private func computation<Value>(
     _ term: Term<Value>
   ) throws(BatchError) -> Computation<Value> {
@@ -225,7 +218,6 @@ final class PredicateTranslator {
     }
   }
 
-  /// The call of a Swift closure that computes a value.
   private func call<Value>(
     _ computation: Computation<Value>,
     as representation: Representation<Value>
@@ -249,30 +241,27 @@ final class PredicateTranslator {
     return SQLText("\(SwiftFunction.sqlName)(\(list))", canFail: true)
   }
 
-  /// The name of a kind of expression, for errors: `SequenceContains`.
+  /// The name of an expression's kind, for errors, such as `SequenceContains`.
   private static func name(of type: Any.Type) -> String {
     let name = String(describing: type)
     return String(name.prefix { $0 != "<" })
   }
 }
 
-/// An expression of a predicate that can become SQL.
+/// An expression of a predicate that can be translated to SQL.
 protocol TranslatableExpression<Output>: PredicateExpression {
-  /// Translates the expression.
-  ///
-  /// - Throws: `BatchError` with code `unsupportedPredicate` if SQL would not mean the same.
+  /// Throws `unsupportedPredicate` if SQL would have another meaning.
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output>
 }
 
 extension BatchError.Code {
-  /// A predicate contains something without an equivalent in SQL.
+  /// A predicate contains an expression without an equivalent in SQL.
   public static let unsupportedPredicate = Self(rawValue: "unsupportedPredicate")
-  /// A predicate cannot be evaluated for a row: a number overflows, or a nil is unwrapped.
+  /// A predicate cannot be evaluated for a row: a number overflows, or nil is unwrapped.
   public static let predicateFailed = Self(rawValue: "predicateFailed")
 }
 
 extension BatchError {
-  /// An error of code `unsupportedPredicate`.
   static func unsupported(
     _ construct: String,
     remedy: String = "fetch without it, and filter the objects"

@@ -2,27 +2,26 @@ import BatchRuns
 import BatchPlatform
 import BatchSQLite
 
-/// How far SQLite's own comparison of two values can be used.
+/// How far SQLite's comparison of two values can be used.
 enum SQLOrder {
-  /// Not at all: Swift has to compare.
+  /// Not at all: Swift must compare.
   case none
-  /// `IS` and `<` mean what `==` and `<` mean in Swift.
+  /// `IS` and `<` have the meaning of `==` and `<` in Swift.
   case native
-  /// `IS` means what `==` does under the collation of ``TextCollation``; Swift has to order.
+  /// `IS` has the meaning of `==` with the collation of ``TextCollation``, but Swift must order.
   case text
 }
 
-/// How SQL represents the values of a Swift type, and how far SQLite's own comparison of them can
-/// be used.
+/// How SQL represents the values of a Swift type.
 struct Representation<Value> {
-  /// The Swift value, or nil if the SQL value does not fit.
+  /// Nil if the SQL value does not fit.
   let decode: (SQLValue) -> Value?
-  /// The SQL value, or nil if there is no exact one, as for NaN.
+  /// Nil if there is no exact SQL value, as for NaN.
   let encode: (Value) -> SQLValue?
   let order: SQLOrder
   /// Whether all values of the type can be compared in this representation.
   let isCanonical: Bool
-  /// All SQL values that decode to a value; nil if only Swift can tell.
+  /// All SQL values that decode to a value; nil if only Swift knows.
   let forms: (Value) -> [SQLValue]?
 
   init(
@@ -39,7 +38,7 @@ struct Representation<Value> {
     self.forms = forms
   }
 
-  /// The representation in which values of the type are compared, if there is one.
+  /// The representation for comparing values of the type, if there is one.
   static var canonical: Representation? {
     func representation<Known: CanonicalValue>(of type: Known.Type) -> Representation? {
       type.representation as? Representation
@@ -47,7 +46,7 @@ struct Representation<Value> {
     return (Value.self as? any CanonicalValue.Type).flatMap { representation(of: $0) }
   }
 
-  /// The values of an attribute as they are stored.
+  /// Represents the values of an attribute as they are stored.
   init(_ codec: AttributeCodec<Value>) {
     decode = codec.decode
     if codec.form == .canonical, let canonical = Self.canonical {
@@ -74,7 +73,6 @@ struct Representation<Value> {
     )
   }
 
-  /// The representation of the wrapped type.
   func unwrapped<Wrapped>() -> Representation<Wrapped> where Value == Wrapped? {
     Representation<Wrapped>(
       order: order,
@@ -86,7 +84,7 @@ struct Representation<Value> {
   }
 }
 
-/// A type with a representation in which SQLite, or a Swift closure, compares its values.
+/// A type whose values SQLite or a Swift closure can compare in a common representation.
 protocol CanonicalValue {
   static var representation: Representation<Self> { get }
 }
@@ -166,7 +164,7 @@ extension Data: CanonicalValue {
 
 extension UUID: CanonicalValue {
   static var representation: Representation<UUID> {
-    // In upper case, texts sort like the bytes that they represent.
+    // Texts in upper case sort like the bytes that they represent.
     Representation(order: .native, decode: codec.decode, encode: codec.encode)
   }
 }
@@ -203,10 +201,11 @@ extension Decimal: CanonicalValue {
     )
   }
 
-  /// A text that sorts as the number does: `p`, the place of the point and the digits, as in
+  /// A text that sorts like the number: `p`, the position of the point, and the digits, as in
   /// `p502125` for 12.5.
   ///
-  /// Those of a negative number are complemented, and end with what sorts after any digit.
+  /// The digits of a negative number are complemented, followed by a character that sorts after all
+  /// digits.
   private var sortKey: String {
     let text = (self < 0 ? -self : self).description
     let whole = text.prefix { $0 != "." }
@@ -219,7 +218,6 @@ extension Decimal: CanonicalValue {
     return "n" + String(decoding: digits.map { 0x69 - $0 }, as: UTF8.self) + ":"
   }
 
-  /// The number of a sort key.
   private init?(sortKey: String) {
     guard sortKey != "o" else {
       self = 0

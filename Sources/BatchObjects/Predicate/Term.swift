@@ -2,15 +2,14 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The translation of a predicate's expression.
 enum Term<Value> {
   /// A value that is the same for all rows.
   case constant(Value)
   /// SQL that computes the value for a row.
   case sql(SQLText, Representation<Value>)
-  /// A Swift closure that computes the value from a row's columns.
+  /// A Swift closure that computes the value from columns of a row.
   case computed(Computation<Value>)
-  /// An object, or nil, which key paths continue from.
+  /// An object or nil, from which key paths continue.
   case object(ObjectTerm)
   /// The objects of a to-many relationship.
   case objects(ObjectsTerm)
@@ -19,7 +18,7 @@ enum Term<Value> {
 }
 
 extension Term {
-  /// The same term where nil is allowed too.
+  /// The same term, where nil is allowed too.
   var optional: Term<Value?> {
     switch self {
     case .constant(let value): .constant(value)
@@ -31,25 +30,23 @@ extension Term {
     }
   }
 
-  /// The value, if it is the same for all rows.
+  /// The value if it is the same for all rows.
   var constant: Value? {
     if case .constant(let value) = self { value } else { nil }
   }
 }
 
-/// A Swift closure that computes a value from a row's columns.
+/// A Swift closure that computes a value from columns of a row.
 struct Computation<Value> {
-  /// The SQL of the columns.
+  /// The columns in SQL.
   let columns: [String]
-  /// The value from a row whose columns begin at a position.
+  /// Computes the value from a row whose columns begin at a position.
   let value: ([SQLValue], Int) throws -> Value
 
-  /// Transforms the value.
   func map<Result>(_ body: @escaping (Value) throws -> Result) -> Computation<Result> {
     Computation<Result>(columns: columns) { row, start in try body(value(row, start)) }
   }
 
-  /// Combines the value with another one.
   func with<Other>(_ other: Computation<Other>) -> Computation<(Value, Other)> {
     Computation<(Value, Other)>(columns: columns + other.columns) { row, start in
       (try value(row, start), try other.value(row, start + columns.count))
@@ -57,17 +54,16 @@ struct Computation<Value> {
   }
 }
 
-/// An object in a predicate: the row itself, or one that the row refers to.
+/// An object in a predicate: the current row, or a row that it refers to.
 struct ObjectTerm {
   let entity: ModelEntity
-  /// The SQL of a column.
+  /// Returns a column in SQL.
   let column: (String) -> String
-  /// The SQL of each part of the key.
+  /// The parts of the key in SQL.
   let key: [String]
-  /// Whether there is an object.
   let isPresent: SQLText
 
-  /// The statement's current row.
+  /// The current row of the statement.
   init(row entity: ModelEntity) throws(BatchError) {
     let table = SQLName.quoted(entity.entity.table)
     self.entity = entity
@@ -76,7 +72,7 @@ struct ObjectTerm {
     isPresent = .true
   }
 
-  /// A row other than the statement's current one.
+  /// Any other row.
   init(
     _ entity: ModelEntity,
     key: [String],
@@ -90,13 +86,12 @@ struct ObjectTerm {
   }
 }
 
-/// The objects to which a row has a relationship.
+/// The objects of a relationship of a row.
 struct ObjectsTerm {
   let entity: ModelEntity
-  /// The condition that relates their rows, by their table's name in the statement.
+  /// The condition that relates their rows, given the name of their table in the statement.
   let isRelated: (String) -> String
-  /// Further conditions on an object.
   var conditions: [(ObjectTerm) throws(BatchError) -> SQLText] = []
-  /// Their unsaved changes, if those count and there are any.
+  /// Their unsaved changes, if these count and there are any.
   var unsaved: UnsavedRelated.Rows?
 }

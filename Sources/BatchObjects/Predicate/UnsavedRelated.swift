@@ -2,10 +2,8 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Unsaved changes of the related objects in a predicate, as rows and pairs that count instead of
-/// the stored ones.
+/// Unsaved changes of related objects, as rows and pairs that replace those in the store.
 struct UnsavedRelated {
-  /// The objects of one table.
   struct Rows {
     /// The keys of stored rows that do not count.
     var hidden: Set<PrimaryKey> = []
@@ -13,25 +11,25 @@ struct UnsavedRelated {
     var rows: [[SQLValue]] = []
   }
 
-  /// The pairs of one table, from one side.
+  /// The pairs of one table, seen from one side.
   struct Pairs {
     /// The stored pairs that do not count.
     var hidden: Set<[SQLValue]> = []
-    /// The pairs that do.
+    /// The pairs that count.
     var pairs: [[SQLValue]] = []
   }
 
-  /// The objects of an entity's table; nil if none has unsaved changes.
+  /// Nil if no object in the entity's table has unsaved changes.
   let rows: (ModelEntity) throws(BatchError) -> Rows?
-  /// The pairs of a table of a store; nil if none has unsaved changes.
+  /// Nil if the table of pairs has no unsaved changes.
   let pairs: (JoinTable, _ store: Int) -> Pairs?
 }
 
 extension PredicateTranslator {
-  /// The rows that a statement selects objects from: their table, or stored and unsaved rows
+  /// The rows that a statement selects from: those of the table, or stored and unsaved ones
   /// together.
   ///
-  /// SQLite does not push conditions into a union of stored and unsaved rows, so both halves are
+  /// SQLite does not push conditions into a union of stored and unsaved rows, so both parts are
   /// already restricted to the related rows.
   func table(of objects: ObjectsTerm, as alias: String) -> String {
     let entity = objects.entity
@@ -39,7 +37,7 @@ extension PredicateTranslator {
     guard let unsaved = objects.unsaved else { return table }
     let key = entity.entity.key?.columns ?? []
     let columns = key + entity.columns.filter { !key.contains($0) }
-    // Where a column of the key is also an attribute, the part of the key stands for it.
+    // If a key column is also an attribute, the part of the key is used.
     let places = columns.map { column in
       key.firstIndex(of: column) ?? key.count + (entity.slot(ofColumn: column) ?? 0)
     }
@@ -58,7 +56,7 @@ extension PredicateTranslator {
       """
   }
 
-  /// `SELECT` the keys of the rows joined with a key.
+  /// Selects the keys of the rows joined with a key.
   func partners(of key: String, in table: JoinTable, ofStore store: Int) -> String {
     let (source, target) = (SQLName.quoted(table.source), SQLName.quoted(table.target))
     let stored = "SELECT \(target) FROM \(SQLName.quoted(table.table)) WHERE \(source) = \(key)"
@@ -76,7 +74,7 @@ extension PredicateTranslator {
       """
   }
 
-  /// A table of values in Swift, each of which SQLite reads once.
+  /// A table whose values SQLite reads from Swift, each of them once.
   private func values(
     _ count: Int,
     _ columns: [String],
@@ -99,7 +97,6 @@ extension PredicateTranslator {
 }
 
 extension PrimaryKey {
-  /// The key of a row with these values in its key columns.
   fileprivate init(_ values: [SQLValue]) {
     if values.count == 1, case .integer(let key) = values[0] {
       self = .integer(key)
