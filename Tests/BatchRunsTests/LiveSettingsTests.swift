@@ -1,3 +1,4 @@
+import BatchTestSupport
 import BatchIdentifiers
 import Testing
 
@@ -28,5 +29,33 @@ import Testing
       try chunk(["chunk.target": "20ms"], of: .init(size: 7))
         == .init(size: 7, target: .milliseconds(20))
     )
+  }
+
+  @Test(arguments: 0..<200)
+  func `the settings in force are texts that set them`(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    func some<Value>(_ value: Value) -> Value? { Bool.random(using: &random) ? value : nil }
+    var policy = RunPolicy(chunk: .init(size: .random(in: 1...1_000_000, using: &random)))
+    policy.chunk.target = some(.milliseconds(Int.random(in: 1...60_000, using: &random)))
+    let rate = Double.random(in: 0.001...100_000, using: &random)
+    policy.throttle.identifiersPerSecond = some(
+      Bool.random(using: &random) ? rate : rate.rounded(.up)
+    )
+    policy.throttle.sleepRatio = some(Double.random(in: 0...100, using: &random))
+    policy.throttle.maximumWAL =
+      Int64.random(in: 1_000_000...9_000_000, using: &random)
+      * ([1, 1_000, 1_000_000].randomElement(using: &random) ?? 1)
+    policy.throttle.window = some(try DailyWindow(parsing: "22:00-06:30"))
+    let values = Dictionary(uniqueKeysWithValues: policy.liveValues.map { ($0.name, $0.value) })
+    #expect(Set(values.keys) == Set(RunPolicy.liveSettings))
+    let other = RunPolicy(
+      chunk: .init(size: 7, target: .seconds(9)),
+      throttle: .init(identifiersPerSecond: 3, sleepRatio: 4)
+    )
+    let adjusted = try other.adjusted(by: values)
+    #expect(
+      adjusted.chunk.size == policy.chunk.size && adjusted.chunk.target == policy.chunk.target
+    )
+    #expect(adjusted.throttle == policy.throttle, "seed \(seed): \(values)")
   }
 }

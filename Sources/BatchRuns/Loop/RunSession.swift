@@ -107,18 +107,17 @@ package final class RunSession {
 
   /// Whether the last record is older than `interval`, or there is much to record.
   ///
-  /// If the file is the only record, the first records are written sooner, so that a run that is
-  /// inspected or killed in its first seconds has recorded most of its work.
+  /// The first records are written sooner, so that `batch status` tells the speed of a run in its
+  /// first seconds; and if the file is the only record, so that a kill then costs little.
   private func isDue(after interval: Duration) -> Bool {
     let now = host.now()
-    let isOnlyRecord = checkpoint.metadata.ledger == .file
-    let soon = max(Self.firstRecord, start.duration(to: now) / 4)
-    return recordedAt.duration(to: now) >= (isOnlyRecord ? min(interval, soon) : interval)
+    let age = start.duration(to: now)
+    let soon =
+      checkpoint.metadata.ledger == .file
+      ? max(.milliseconds(500), age / 4) : max(.seconds(1), age / 2)
+    return recordedAt.duration(to: now) >= min(interval, soon)
       || passedOver.pieces.count > PassedOverRecord.byteLimit
   }
-
-  /// The maximum delay of the first record, if the file is the only one.
-  private static let firstRecord = Duration.milliseconds(500)
 
   /// Whether nothing was reported for `interval`; if so, a report is assumed to follow.
   package func shouldTell(every interval: Duration) -> Bool {

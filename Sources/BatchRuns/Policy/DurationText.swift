@@ -69,6 +69,17 @@ package struct ByteSize: Hashable, Sendable, CustomStringConvertible {
     return "\(tenths == tenths.rounded() ? "\(Int64(tenths))" : "\(tenths)") \(units[unit])"
   }
 
+  /// The size as ``init(parsing:)`` reads it, in the largest unit of which it is a whole number.
+  package var exactText: String {
+    let units: [(name: String, bytes: Int64)] = [
+      ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000),
+    ]
+    guard let unit = units.first(where: { bytes > 0 && bytes % $0.bytes == 0 }) else {
+      return "\(bytes)B"
+    }
+    return "\(bytes / unit.bytes)\(unit.name)"
+  }
+
   /// Parses a size with a unit: `512B`, `64MB` (64,000,000 bytes), `1GiB` (1,073,741,824 bytes).
   package init(parsing text: String) throws(BatchError) {
     let quantity = try Quantity(

@@ -14,7 +14,7 @@ extension RunPolicy {
       "chunk.target": chunk.target?.milliseconds,
       "throttle.identifiersPerSecond": throttle.identifiersPerSecond.map(Self.text),
       "throttle.sleepRatio": throttle.sleepRatio.map(Self.text),
-      "throttle.maximumWAL": "\(throttle.maximumWAL)B",
+      "throttle.maximumWAL": ByteSize(bytes: throttle.maximumWAL).exactText,
       "throttle.window": throttle.window?.description,
     ]
     return Self.liveSettings.map { ($0, (values[$0] ?? nil) ?? "none") }

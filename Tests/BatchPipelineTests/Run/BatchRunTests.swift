@@ -207,7 +207,8 @@ import Testing
         if case .progress(let summary) = event { teller.yield(summary) }
       }
     }
-    for await summary in events where summary.elapsedSeconds > 3 { break }
+    // The third second's chunk is committed.
+    for await summary in events where summary.done >= 300 { break }
     #expect(try await job.status().summary.done > 0)
     run.stop()
     #expect(try await ended.value.state == .stopped)
