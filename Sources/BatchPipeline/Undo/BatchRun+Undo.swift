@@ -69,7 +69,13 @@ extension BatchRun {
     overwriting overwrites: Bool,
     options: Options = Options()
   ) {
-    let work = UndoWork(undoing: cause, run: run, only: identifiers, overwriting: overwrites)
+    let work = UndoWork(
+      undoing: cause,
+      run: run,
+      only: identifiers,
+      overwriting: overwrites,
+      fresh: options.fresh
+    )
     self.init(work, options: options)
   }
 }

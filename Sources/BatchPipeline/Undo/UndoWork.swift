@@ -13,6 +13,8 @@ struct UndoWork: RunWork {
   let run: String?
   let identifiers: IdentifierList?
   let overwrites: Bool
+  /// Whether a run that was undone is undone again.
+  let isFresh: Bool
   /// The archive of the job's deleted rows.
   let archive: String?
   /// Whether the undone run changed objects, and so has no job file.
@@ -22,7 +24,8 @@ struct UndoWork: RunWork {
     undoing cause: any RunCause,
     run: String?,
     only identifiers: IdentifierList?,
-    overwriting overwrites: Bool
+    overwriting overwrites: Bool,
+    fresh isFresh: Bool = false
   ) {
     program = cause.undoing
     name = cause.name
@@ -30,6 +33,7 @@ struct UndoWork: RunWork {
     self.run = run
     self.identifiers = identifiers
     self.overwrites = overwrites
+    self.isFresh = isFresh
     archive = cause.archive
     isByObjects = cause.actionName == ProgramWork.Kind.objects.rawValue
   }
@@ -358,7 +362,7 @@ extension Store {
             : "give the job \"undo\": true before it runs"
       )
     }
-    if work.identifiers == nil, !work.overwrites,
+    if work.identifiers == nil, !work.overwrites, !work.isFresh,
       let undo = CompletedUndo(of: last.run, by: work.program), !undo.isPartial
     {
       let others = undos.filter { $0.run != last.run && $0.rows > 0 }

@@ -48,7 +48,8 @@ extension RunLifeTests {
     try life.expectDone()
 
     // Another job does not get that of this one, but may have it set aside.
-    try life.runUntold(">&-")
+    // What was undone is undone again only if that is asked for.
+    try life.runUntold(">&-", fresh: world == .undo)
     try life.write(changed: true)
     if world.hasJobFile {
       #expect(try life.object("status")["next"] as? String == "refuse")

@@ -175,8 +175,15 @@ extension RunWorld {
   }
 
   /// Runs it where its summary cannot be written: `>/dev/full`.
-  func runUntold(_ redirection: String, _ verb: String? = nil, json: Bool = true) throws {
-    let arguments = (verb.map { [$0, "job.json"] } ?? command) + (json ? ["--json"] : [])
+  func runUntold(
+    _ redirection: String,
+    _ verb: String? = nil,
+    json: Bool = true,
+    fresh: Bool = false
+  ) throws {
+    let arguments =
+      (verb.map { [$0, "job.json"] } ?? command) + (json ? ["--json"] : [])
+      + (fresh ? ["--fresh"] : [])
     let ended = try BatchProgram.shell(
       "\(arguments.joined(separator: " ")) \(redirection)",
       of: program,
