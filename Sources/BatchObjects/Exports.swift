@@ -1,2 +1,2 @@
-// Whoever works with objects also runs them, and jobs.
+// Programs that work with objects also run them, and jobs.
 @_exported public import BatchPipeline

@@ -2,16 +2,15 @@ import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
 
-/// What a batch request does to one column.
+/// An assignment of a batch request to one column.
 public struct BatchAssignment<Model: PersistentModel> {
   enum Value {
     case constant(SQLValue)
     case expression(SQLExpression)
   }
 
-  /// What is set.
   private enum Target {
-    /// A property and its attribute's value; nil if the value does not have the attribute's type.
+    /// A property, and the value for its attribute; nil if the value does not have the right type.
     case attribute(PartialKeyPath<Model>, (MappedAttribute) -> Value?)
     /// A to-one relationship and the identifier of the related object.
     case related(PartialKeyPath<Model>, PersistentIdentifier?)
@@ -33,9 +32,9 @@ public struct BatchAssignment<Model: PersistentModel> {
     )
   }
 
-  /// Sets a property to an SQL expression over the old row, `price_cents + 100` for example.
+  /// Sets a property to an SQL expression over the old row, such as `price_cents + 100`.
   ///
-  /// The result is not checked against the property's type.
+  /// The result is not checked against the type of the property.
   public static func set<Property>(
     _ property: KeyPath<Model, Property>,
     toSQL expression: String
@@ -43,7 +42,7 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .attribute(property) { _ in .expression(SQLExpression(expression)) })
   }
 
-  /// Relates one object or none to each row, by a to-one relationship whose column is in the row's
+  /// Relates each row to an object, or to none, by a to-one relationship with a column in the row's
   /// table.
   ///
   /// The object must have been saved.
@@ -54,7 +53,7 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .related(relationship, object?.persistentModelID))
   }
 
-  /// Relates the object with an identifier to each row.
+  /// Relates each row to the object with an identifier.
   public static func set<Destination: ManagedObject>(
     _ relationship: KeyPath<Model, Destination?>,
     to identifier: PersistentIdentifier
@@ -62,8 +61,8 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .related(relationship, identifier))
   }
 
-  /// Relates the object with an identifier, or none, by a relationship that a class declares or a
-  /// foreign key implies.
+  /// Relates each row to the object with an identifier, or to none, by a relationship that a class
+  /// declares or a foreign key implies.
   public static func set(
     relationship name: String,
     to identifier: PersistentIdentifier?
@@ -71,17 +70,17 @@ public struct BatchAssignment<Model: PersistentModel> {
     BatchAssignment(target: .relationship(name, identifier))
   }
 
-  /// The column and its new value.
+  /// Resolves the assignment to a column and its new value.
   ///
   /// - Parameters:
   ///   - entity: The entity whose rows are written.
-  ///   - container: Its container.
-  ///   - connection: A connection that checks whether a referenced object exists; nil to leave that
-  ///     to foreign keys.
+  ///   - container: The container of the entity.
+  ///   - connection: A connection to check that a referenced object exists; nil to leave this to
+  ///     foreign keys.
   /// - Returns: The attribute or relationship, its column, and the value to write.
-  /// - Throws: `BatchError` with code `unknownAttribute` for a property that is not registered,
-  ///   `unknownRelationship`, `valueMismatch` for a constant that its column cannot keep,
-  ///   `immutableAttribute` for a relationship without a column in the row's table,
+  /// - Throws: `BatchError` with code `unknownAttribute` for a property that is not registered;
+  ///   `unknownRelationship`; `valueMismatch` for a constant that the column cannot keep;
+  ///   `immutableAttribute` for a relationship without a column in the row's table;
   ///   `foreignIdentifier`, `modelTypeMismatch` or `objectNotFound` for the referenced object.
   func resolved(
     for entity: ModelEntity,

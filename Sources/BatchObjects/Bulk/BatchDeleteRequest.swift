@@ -1,17 +1,17 @@
 public import BatchIdentifiers
 public import BatchPlatform
 
-/// Deletes all rows that satisfy a predicate, or some identifiers, without objects: Core Data's
-/// `NSBatchDeleteRequest`.
+/// Deletes all rows that satisfy a predicate, or those of some identifiers, without objects: Core
+/// Data's `NSBatchDeleteRequest`.
 ///
 /// Delete rules apply as for objects, whether classes or foreign keys declare them: `cascade` also
-/// deletes related rows, `nullify` relates them to nothing, rows of a table of pairs are removed,
-/// and `deny` refuses the chunk while there are related rows that are not deleted with it.
-/// Nullifying a NOT NULL column is an error. Each rule is a statement over a whole set of rows.
+/// deletes related rows, `nullify` ends their relationship, pairs are removed, and `deny` refuses
+/// the chunk if there are related rows that are not deleted with it. Nullifying a NOT NULL column
+/// is an error. Each rule is a statement over a whole set of rows.
 public struct BatchDeleteRequest<Model: PersistentModel> {
-  /// What the result reports.
+  /// The kind of result to return.
   public var resultType = BatchResultType.count
-  /// The number of rows that one transaction deletes.
+  /// The number of rows deleted per transaction.
   public var chunkSize = 5_000
   let target: BatchTarget<Model>
 
@@ -24,7 +24,7 @@ public struct BatchDeleteRequest<Model: PersistentModel> {
     target = .predicate(predicate, includesSubentities: includesSubentities)
   }
 
-  /// Deletes the rows of some identifiers; ignores identifiers without a row.
+  /// Deletes the rows of some identifiers; identifiers without a row are ignored.
   public init(identifiers: IdentifierList) {
     target = .identifiers(identifiers)
   }
@@ -33,14 +33,15 @@ public struct BatchDeleteRequest<Model: PersistentModel> {
 extension ModelContext {
   /// Deletes rows in chunks, one transaction each.
   ///
-  /// It deletes the rows that satisfied the predicate at the start and still do at their chunk's
-  /// turn. A predicate over related rows is not applied again, nor is any predicate if a delete
-  /// rule nullifies a column of the entity's own table: the request's own changes would affect it.
-  /// If a later chunk fails, earlier commits stay. One transaction deletes all where rows of the
-  /// table may keep others of it: by the rule `deny`, or by a foreign key without a rule.
+  /// Rows are deleted if they satisfied the predicate at the start and still do when their chunk is
+  /// processed. A predicate is not applied again if it reads related rows, or if a delete rule
+  /// nullifies a column of the entity's own table: the changes of the request itself would affect
+  /// it. If a later chunk fails, earlier commits stay. A single transaction deletes all rows if
+  /// rows of the table may keep others from being deleted: by the rule `deny`, or by a foreign key
+  /// without a rule.
   ///
-  /// The result counts deleted rows of the request's entity, including those that a cascade reached
-  /// within it, so it does not depend on the chunk size; rows of other entities are in
+  /// The result counts deleted rows of the request's entity, including those reached by a cascade,
+  /// so it does not depend on the chunk size; rows of other entities are in
   /// ``BatchResult/cascaded`` and ``BatchResult/nullified``. Rows deleted by multi-column foreign
   /// keys and triggers are in neither. Objects do not change until the result is merged:
   /// `mergeChanges(_:)`.
@@ -49,8 +50,8 @@ extension ModelContext {
   ///   `constraint` for rows that cannot be nullified and for rows that others refer to; otherwise
   ///   as for updates.
   /// - Complexity: One statement for the identifiers; per chunk a few, and one per delete rule that
-  ///   applies, or several where rows refer to rows of their own table. Related rows are found by
-  ///   an index on the referring column, or by reading their table once per chunk.
+  ///   applies, or several if rows refer to rows of their own table. Related rows are found by an
+  ///   index on the referring column, or by reading their table once per chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
     _ request: BatchDeleteRequest<Model>

@@ -2,12 +2,12 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Deletes sets of rows in SQL and applies the delete rules.
+/// Deletes sets of rows by SQL, and applies the delete rules.
 ///
-/// It first collects the rows to delete, in a temporary table per table, one round per step of the
-/// rules. Then it looks for rows that deny the deletion, and only then changes anything: it
+/// It first collects the rows to delete, in a temporary table per table, with a round per step of
+/// the rules. Then it checks for rows that deny the deletion. Only then does it change anything: it
 /// nullifies columns, deletes pairs, and deletes referring rows before referenced ones. Memory does
-/// not grow with the number of rows: SQLite keeps temporary tables in files.
+/// not grow with the number of rows, since SQLite keeps temporary tables in files.
 struct BatchDeletion {
   private let entity: ModelEntity
   private let report: BatchReport
@@ -15,9 +15,9 @@ struct BatchDeletion {
   /// The first one is the table of the entity itself.
   private let tables: [BatchDeletionTable]
   private let rules: [BatchDeletionRule]
-  /// The keys of deleted rows, which must not be reused.
+  /// The keys of deleted rows must not be reused.
   private let sequences: [KeySequence]
-  /// The order in which rows are deleted from tables, by table number.
+  /// The numbers of the tables, in the order in which their rows are deleted.
   private let order: [Int]
 
   /// Whether delete rules change columns of rows that the request may select.
@@ -28,8 +28,8 @@ struct BatchDeletion {
     }
   }
 
-  /// Whether rows of the request's own table keep others from being deleted before them, so that one
-  /// transaction must delete all.
+  /// Whether rows of the request's own table keep others from being deleted before them, so that a
+  /// single transaction must delete all.
   var isWhole: Bool {
     let own = rules.filter { $0.target == 0 }
     let refersToItself = entity.entity.foreignKeys.contains {
@@ -68,7 +68,7 @@ struct BatchDeletion {
 
   // MARK: The work tables
 
-  /// Creates the temporary tables, before the first chunk.
+  /// Creates the temporary tables before the first chunk.
   func makeWorkTables() throws(BatchError) {
     if rules.isEmpty { return }
     dropWorkTables()
@@ -86,16 +86,16 @@ struct BatchDeletion {
     }
   }
 
-  /// Drops the tables; after a failure, the next request or the end of the connection does.
+  /// Drops the tables; after a failure, the next request or the end of the connection drops them.
   func dropWorkTables() {
     for table in tables { try? connection.execute("DROP TABLE IF EXISTS temp.\(table.workName)") }
   }
 
   // MARK: A chunk
 
-  /// Deletes the remaining rows of a chunk, inside the caller's transaction.
+  /// Deletes the remaining rows of a chunk, within the caller's transaction.
   func delete(_ keys: ChunkKeys, of selection: BatchSelection) throws(BatchError) {
-    // Rows may refer to each other in any order, so references are checked when all are deleted.
+    // Rows may refer to each other in any order, so references are checked after all are deleted.
     try connection.execute("PRAGMA defer_foreign_keys = ON")
     for sequence in sequences { try sequence.remember(in: connection) }
     let rows = selection.condition.rows(of: keys)
@@ -119,8 +119,7 @@ struct BatchDeletion {
     try requireNothingRefers()
   }
 
-  /// Refuses the chunk if remaining rows refer to deleted ones, which the commit would refuse
-  /// without saying which.
+  /// Refuses the chunk if remaining rows refer to deleted ones: the commit would not say which.
   private func requireNothingRefers() throws(BatchError) {
     guard connection.hasUnresolvedForeignKeys else { return }
     let names = tables.map { SQLValue.text($0.root.entity.table).sql }.joined(separator: ", ")
@@ -161,9 +160,8 @@ struct BatchDeletion {
     }
   }
 
-  /// Collects the rows that go with the chunk's rows, until there are no more.
-  ///
-  /// - Returns: The tables that lose rows.
+  /// Collects the rows that are deleted with those of the chunk, until there are no more; returns
+  /// the tables that lose rows.
   private func cascade() throws(BatchError) -> Set<Int> {
     var reached: Set = [0]
     var active: Set = [0]
@@ -191,7 +189,7 @@ struct BatchDeletion {
     return reached
   }
 
-  /// Refuses the chunk if a related row remains that must not, or cannot be nullified.
+  /// Refuses the chunk if a related row would remain that denies this, or cannot be nullified.
   private func requireNothingKept(by rule: BatchDeletionRule) throws(BatchError) {
     let isDenial: Bool
     switch rule.effect {
@@ -228,7 +226,7 @@ struct BatchDeletion {
       )
   }
 
-  /// SQL that finds related rows that are not deleted themselves.
+  /// The SQL to find related rows that are not deleted themselves.
   private func kept(by rule: BatchDeletionRule) -> String {
     guard let target = rule.target else { return rule.related(nil) }
     let table = tables[target]
@@ -238,7 +236,7 @@ struct BatchDeletion {
       """
   }
 
-  /// Nullifies columns, or deletes pairs.
+  /// Nullifies columns or deletes pairs.
   private func takeEffect(of rule: BatchDeletionRule) throws(BatchError) {
     switch rule.effect {
     case .cascade, .deny: return
@@ -266,7 +264,7 @@ struct BatchDeletion {
       WHERE (\(table.reference)) IN (SELECT \(columns) FROM temp.\(table.workName))
       """
     if table.number == 0 {
-      // Other entities in the same table are reported beside the request's own.
+      // Rows of other entities in the same table are reported separately.
       let own = entity.entity.condition.map { " AND \($0)" } ?? ""
       let statement = try connection.prepare("\(delete)\(own)\(report.requested.returning)")
       try report.run(statement, of: report.requested, in: connection)
@@ -276,10 +274,10 @@ struct BatchDeletion {
   }
 }
 
-/// A table that loses rows, and the temporary table of those rows.
+/// A table that loses rows, with the temporary table of these rows.
 struct BatchDeletionTable {
   let number: Int
-  /// The entity at the top of those that share the table.
+  /// The topmost entity of those that share the table.
   let root: ModelEntity
   /// The columns that identify a row: the rowid, or the key if there is none.
   let references: [String]
@@ -290,28 +288,27 @@ struct BatchDeletionTable {
   var workName: String { "_batch_deleted_\(number)" }
   var workColumns: [String] { references.indices.map { "part\($0)" } }
 
-  /// Whether a row, whose table has a name in the statement, is in the temporary table.
+  /// The SQL that compares a row with one of the temporary table.
   func isRow(_ name: String, of work: String) -> String {
     zip(references, workColumns).map { "\(name).\($0) = \(work).\($1)" }
       .joined(separator: " AND ")
   }
 }
 
-/// The effect of a delete rule of some entities in one table on related rows.
+/// The effect of a delete rule on related rows, for some entities of one table.
 struct BatchDeletionRule {
   struct Nullification {
     let column: String
-    /// Whether the column is NOT NULL.
     let isMandatory: Bool
     let rows: BatchReport.Rows
   }
 
   enum Effect {
-    /// They are deleted too; the number of their table.
+    /// The related rows are deleted too; the number of their table.
     case cascade(Int)
     case nullify(Nullification)
     case deny
-    /// They are pairs, and are deleted.
+    /// The related rows are pairs, and are deleted.
     case part
   }
 
@@ -319,11 +316,11 @@ struct BatchDeletionRule {
   /// The number of the table whose rows are deleted.
   let source: Int
   let effect: Effect
-  /// The table of the related rows, or of pairs.
+  /// The table of related rows, or of pairs.
   let table: String
-  /// The number of that table, if it loses rows too.
+  /// The number of that table, if it also loses rows.
   var target: Int?
-  /// SQL that finds the rows related to those of the round with the given number, or of all rounds.
+  /// The SQL to find rows related to those of a round, or of all rounds.
   let related: (_ round: String?) -> String
 
   var destination: ModelEntity { relationship.destination }

@@ -2,7 +2,7 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Finds what the delete rules can reach from an entity's rows.
+/// Finds the tables and rules that a deletion of an entity's rows can reach.
 struct BatchDeletionFinder {
   private let container: ModelContainer
   private let report: BatchReport
@@ -16,7 +16,7 @@ struct BatchDeletionFinder {
     self.connection = connection
   }
 
-  /// Follows the rules from an entity until it finds nothing new.
+  /// Follows the rules from an entity until nothing new is found.
   mutating func find(from entity: ModelEntity) throws(BatchError) {
     _ = try number(of: entity, isRequested: true)
     var next = 0
@@ -26,20 +26,20 @@ struct BatchDeletionFinder {
       }
       next += 1
     }
-    // A rule may have been found before its target table.
+    // A rule may have been found before the table that it affects.
     for index in rules.indices {
       if case .part = rules[index].effect { continue }
       let root = root(of: rules[index].destination)
       rules[index].target = tables.first { $0.root === root }?.number
     }
-    // The table of the request also loses rows of other entities if a cascade leads back to it.
+    // If a cascade leads back to the table of the request, it also loses rows of other entities.
     let isReached = rules.contains { if case .cascade(0) = $0.effect { true } else { false } }
     if isReached, tables[0].root !== entity {
       tables[0].rows = report.addCascaded(tables[0].root)
     }
   }
 
-  /// The number of the table that the entity may share with others.
+  /// The number of the table, which the entity may share with others.
   private mutating func number(
     of entity: ModelEntity,
     isRequested: Bool = false
@@ -61,8 +61,8 @@ struct BatchDeletionFinder {
     return mapping.flatMap { container.entities[entity.store][$0.root] } ?? entity
   }
 
-  /// The columns that identify a row of a table: its rowid even if it has another key, or the
-  /// primary key of a table without rowids.
+  /// The columns that identify a row: the rowid even if there is another key, or the primary key of
+  /// a table without rowids.
   private func references(of entity: Entity) throws(BatchError) -> [String] {
     let name = SQLValue.text(entity.table)
     let hasRowID = try connection.value(
@@ -154,7 +154,7 @@ struct BatchDeletionFinder {
     )
   }
 
-  /// SQL that finds the rows related to deleted ones.
+  /// The SQL to find rows related to deleted ones.
   private static func related(
     by relationship: Relationship,
     _ deleted: DeletedRows
@@ -184,10 +184,9 @@ struct BatchDeletionFinder {
   }
 }
 
-/// The rows of some entities in a table that will be deleted.
 private struct DeletedRows {
   let table: BatchDeletionTable
-  /// The condition that distinguishes them from rows of other entities in the table.
+  /// Distinguishes them from rows of other entities in the table.
   private let condition: String
 
   init(_ table: BatchDeletionTable, _ members: Set<String>) {
@@ -203,7 +202,7 @@ private struct DeletedRows {
     condition = " AND _row.\(column) IN (\(values.joined(separator: ", ")))"
   }
 
-  /// SQL that selects a column of the rows of the round with the given number, or of all rounds.
+  /// The SQL to select a column of the rows of a round, or of all rounds.
   func select(_ column: String, _ round: String?) -> String {
     let isOfRound = round.map { "_work.round = \($0)" } ?? "1"
     return """
@@ -215,7 +214,7 @@ private struct DeletedRows {
 }
 
 extension Relationship {
-  /// Whether both have the same effect on a deleted row.
+  /// Whether both relationships have the same effect when a row is deleted.
   fileprivate func hasSameRule(as other: Relationship) -> Bool {
     guard destination === other.destination, deleteRule == other.deleteRule else { return false }
     switch (storage, other.storage) {

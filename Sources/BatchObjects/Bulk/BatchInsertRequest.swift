@@ -2,7 +2,7 @@ import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
 
-/// Inserts many rows, one after the other, without objects: Core Data's `NSBatchInsertRequest`.
+/// Inserts many rows, one after another, without objects: Core Data's `NSBatchInsertRequest`.
 ///
 ///     var lines = file.lines.makeIterator()
 ///     let request = BatchInsertRequest<Order> { row in
@@ -12,16 +12,16 @@ import BatchSQLite
 ///     }
 ///     let result = try context.execute(request)
 ///
-/// Rows without a value for a column get its default. Integer keys that are rowids are assigned
-/// unless set; other keys must be set.
+/// If a row has no value for a column, the column gets its default. Integer keys that are rowids
+/// are assigned unless they are set; other keys must be set.
 public struct BatchInsertRequest<Model: PersistentModel> {
-  /// How to treat a row that breaks a unique constraint.
+  /// How to treat a row that violates a unique constraint.
   public enum Conflict: Sendable {
     /// It is an error.
     case error
     /// The existing row stays unchanged.
     case ignore
-    /// The existing row gets the new one's values.
+    /// The existing row gets the values of the new one.
     ///
     /// A row of a sub-entity keeps its entity; a row of another entity in the same table is an
     /// error.
@@ -37,8 +37,8 @@ public struct BatchInsertRequest<Model: PersistentModel> {
       assignments.append(.set(property, to: value))
     }
 
-    /// Relates a saved object, or none, by a to-one relationship whose column is in the row's
-    /// table.
+    /// Relates the row to a saved object, or to none, by a to-one relationship with a column in the
+    /// row's table.
     public mutating func set<Destination: ManagedObject>(
       _ relationship: KeyPath<Model, Destination?>,
       to object: Destination?
@@ -46,7 +46,7 @@ public struct BatchInsertRequest<Model: PersistentModel> {
       assignments.append(.set(relationship, to: object))
     }
 
-    /// Relates the object with an identifier.
+    /// Relates the row to the object with an identifier.
     public mutating func set<Destination: ManagedObject>(
       _ relationship: KeyPath<Model, Destination?>,
       to identifier: PersistentIdentifier
@@ -54,28 +54,29 @@ public struct BatchInsertRequest<Model: PersistentModel> {
       assignments.append(.set(relationship, to: identifier))
     }
 
-    /// Relates the object with an identifier, or none, by the name of the relationship.
+    /// Relates the row to the object with an identifier, or to none, by the name of the
+    /// relationship.
     public mutating func set(relationship name: String, to identifier: PersistentIdentifier?) {
       assignments.append(.set(relationship: name, to: identifier))
     }
   }
 
-  /// How to treat rows that break a unique constraint.
+  /// How to treat rows that violate a unique constraint.
   public var conflict = Conflict.error
-  /// What the result reports.
+  /// The kind of result to return.
   public var resultType = BatchResultType.count
-  /// The number of rows that one transaction inserts.
+  /// The number of rows inserted per transaction.
   public var chunkSize = 5_000
   /// Fills a row, or returns true if there are no more.
   let fill: (inout Row) throws -> Bool
 
-  /// Inserts the rows that a closure fills, until it returns true; the row of that call is not
+  /// Inserts the rows that a closure fills, until it returns true; in that call, no row is
   /// inserted.
   public init(_ fill: @escaping (inout Row) throws -> Bool) {
     self.fill = fill
   }
 
-  /// Inserts a row per element of a sequence.
+  /// Inserts a row for each element of a sequence.
   public init<Elements: Sequence>(
     _ elements: Elements,
     _ fill: @escaping (Elements.Element, inout Row) throws -> Void
@@ -92,14 +93,14 @@ public struct BatchInsertRequest<Model: PersistentModel> {
 extension ModelContext {
   /// Inserts rows in chunks, one transaction each.
   ///
-  /// If a later chunk fails, earlier commits stay. The result counts inserted and updated rows, not
-  /// ignored ones.
+  /// If a later chunk fails, earlier commits stay. The result counts inserted and updated rows, but
+  /// not ignored ones.
   ///
-  /// - Throws: What the request's closure throws; `BatchError` with code `unknownAttribute`,
-  ///   `immutableAttribute` or `missingKey` for a row, `modelTypeMismatch` for one that would
-  ///   update a row of another entity, `constraint` for what the database refuses, `readOnly`,
-  ///   `busy`.
-  /// - Complexity: A statement per row; memory for a chunk.
+  /// - Throws: The error of the request's closure; `BatchError` with code `unknownAttribute`,
+  ///   `immutableAttribute` or `missingKey` for a row; `modelTypeMismatch` for a row that would
+  ///   update a row of another entity; `constraint` for a row that the database refuses;
+  ///   `readOnly`; `busy`.
+  /// - Complexity: One statement per row; memory for one chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
     _ request: BatchInsertRequest<Model>
@@ -128,7 +129,6 @@ extension ModelContext {
   }
 }
 
-/// A batch insertion in progress.
 private struct BatchInsertion<Model: PersistentModel> {
   private(set) var isDone = false
   private let request: BatchInsertRequest<Model>
@@ -137,11 +137,9 @@ private struct BatchInsertion<Model: PersistentModel> {
   private let report: BatchReport
   private let key: EntityKey
   private let writer: Connection
-  /// The rows of the chunk.
   private var rows: [Row] = []
 
   private struct Row {
-    /// The attributes set so far.
     var attributes: [String] = []
     var columns: [String: SQLValue] = [:]
   }
@@ -191,7 +189,7 @@ private struct BatchInsertion<Model: PersistentModel> {
         )
       }
       guard case .constant(let constant) = value else { continue }
-      // Under the key's own name, regardless of the case in which the class maps it.
+      // Under the name that the key itself uses, which may differ in case from that in the mapping.
       let part = entity.keySlots.firstIndex(of: slot)
       result.columns[part.map { key.columns[$0] } ?? entity.columns[slot]] = constant
       if part == nil { result.attributes.append(name) }
@@ -208,7 +206,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     return result
   }
 
-  /// Writes the rows of the chunk, inside the caller's transaction.
+  /// Writes the rows of the chunk, within the caller's transaction.
   mutating func write() throws(BatchError) {
     var keys = try allocatedKeys()
     for var row in rows {
@@ -265,7 +263,7 @@ private struct BatchInsertion<Model: PersistentModel> {
       return
     }
     // A statement that inserts or updates does not report which it did, but the history needs to
-    // know. So for an existing row a trigger BEFORE INSERT fires twice.
+    // know. So for an existing row, a trigger BEFORE INSERT fires twice.
     if report.tracksHistory, try insert(row, skipping) > 0 { return }
     guard let update = updateClause(row) else {
       if !report.tracksHistory { try insert(row, skipping) }
@@ -276,10 +274,8 @@ private struct BatchInsertion<Model: PersistentModel> {
     if try insert(row, update + own, as: kind) == 0, !own.isEmpty { try refuseOther(row) }
   }
 
-  /// Finds the row that has unique values of one that cannot be inserted, and changes it if the
-  /// request does.
-  ///
-  /// - Returns: Whether there is such a row.
+  /// Finds the row with the unique values of one that cannot be inserted, and updates it if the
+  /// request says so; returns whether there is such a row.
   private func change(existing row: Row) throws(BatchError) -> Bool {
     let table = SQLName.quoted(entity.entity.table)
     let own = entity.entity.condition.map { " AND \($0)" } ?? ""
@@ -321,9 +317,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     return false
   }
 
-  /// Inserts a row.
-  ///
-  /// - Returns: The number of rows inserted or updated.
+  /// Inserts a row, and returns the number of rows inserted or updated.
   @discardableResult
   private func insert(
     _ row: Row,
@@ -364,7 +358,7 @@ private struct BatchInsertion<Model: PersistentModel> {
     }
   }
 
-  /// SQL that gives an existing row the values of the new one; nil if there are none.
+  /// The SQL to give an existing row the values of the new one; nil if there are none.
   private func updateClause(_ row: Row) -> String? {
     let set = updatedColumns(row)
       .map { "\(SQLName.quoted($0)) = excluded.\(SQLName.quoted($0))" }
@@ -376,7 +370,7 @@ private struct BatchInsertion<Model: PersistentModel> {
   /// Refuses a row if one of another entity exists; the chunk is rolled back.
   private func refuseOther(_ row: Row) throws(BatchError) {
     guard let concrete = entity.concrete else { return }
-    // An update that changes nothing finds the row, whichever constraint it was.
+    // An update without any change finds the row, whichever constraint was violated.
     let column = SQLName.quoted(entity.columns[concrete.slot])
     let columns = SQLName.list(key.columns + [entity.columns[concrete.slot]])
     let statement = try statement(

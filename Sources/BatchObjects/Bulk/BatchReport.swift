@@ -2,24 +2,22 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Reports the rows that a batch request changes, in its result and in the store's history.
+/// Reports the rows that a batch request changes, in its result and in the history of the store.
 ///
-/// The statements that change rows report them in their `RETURNING` clause, so only actual changes
-/// are reported.
+/// The statements report changed rows in their `RETURNING` clause, so only actual changes are
+/// reported.
 final class BatchReport {
-  /// Rows of one entity, and how they change.
   final class Rows {
     let entity: ModelEntity
     let kind: HistoryChange.Kind
-    /// The columns to return; empty if nobody needs the rows' identities.
+    /// The columns to return; empty if the identities of the rows are not needed.
     let returning: String
     fileprivate let key: EntityKey?
-    /// The returned column that names the concrete entity.
+    /// The index of the returned column that determines the concrete entity.
     fileprivate let concreteColumn: Int?
-    /// The values of deleted rows that the history keeps: attributes and their positions, by
-    /// concrete entity.
+    /// The attributes of deleted rows that the history preserves, and their positions, by concrete
+    /// entity.
     fileprivate let tombstones: [String: [(attribute: String, column: Int)]]
-    /// The attributes that an update sets.
     fileprivate let attributes: [String]
     fileprivate var list: IdentifierListBuilder?
 
@@ -67,13 +65,12 @@ final class BatchReport {
     fileprivate func finish() -> IdentifierList? { list.take()?.finish() }
   }
 
-  /// Whether the store has a history, and the request is part of it.
+  /// Whether the store has a history that includes the request.
   let tracksHistory: Bool
   private let type: BatchResultType
   private let container: ModelContainer
   private var history: HistoryLog?
   private var encoder = EncodedKey.Encoder()
-  /// The rows that the request selects.
   let requested: Rows
   private var cascaded: [Rows] = []
   private var nullified: [Rows] = []
@@ -100,13 +97,13 @@ final class BatchReport {
     )
   }
 
-  /// Rows of an entity that delete rules delete.
+  /// Adds rows that delete rules delete.
   func addCascaded(_ entity: ModelEntity) -> Rows {
     cascaded.append(rows(of: entity, .delete, attributes: []))
     return cascaded[cascaded.count - 1]
   }
 
-  /// Rows of an entity whose attributes delete rules set to nil.
+  /// Adds rows whose attributes delete rules set to nil.
   func addNullified(_ entity: ModelEntity, attributes: [String]) -> Rows {
     nullified.append(rows(of: entity, .update, attributes: attributes))
     return nullified[nullified.count - 1]
@@ -126,7 +123,6 @@ final class BatchReport {
     )
   }
 
-  /// What the request did.
   func finish() -> BatchResult {
     func lists(_ rows: [Rows]) -> [IdentifierList] {
       rows.compactMap { $0.finish() }.filter { !$0.isEmpty }
@@ -145,16 +141,16 @@ final class BatchReport {
     history = tracksHistory ? HistoryLog(author: author, in: connection) : nil
   }
 
-  /// Runs a bound statement and reports the rows that it changes.
+  /// Runs a bound statement, and reports the rows that it changes.
   ///
   /// - Parameters:
   ///   - statement: The statement, with the columns of `rows` in its RETURNING clause.
-  ///   - rows: The rows.
+  ///   - rows: The rows to report.
   ///   - kind: The kind of change, if it differs from that of `rows`.
-  ///   - attributes: The attributes that are set, if they differ.
-  ///   - connection: The connection.
+  ///   - attributes: The attributes that are set, if they differ from those of `rows`.
+  ///   - connection: The connection of the statement.
   /// - Returns: The number of changed rows.
-  /// - Throws: SQLite's errors.
+  /// - Throws: An error of SQLite.
   @discardableResult
   func run(
     _ statement: borrowing Statement,

@@ -1,31 +1,30 @@
 public import BatchIdentifiers
 
-/// What a batch request reports about the rows that it changed: Core Data's result types.
+/// The kind of result of a batch request, as in Core Data.
 public enum BatchResultType: Sendable {
-  /// Only success, by returning: the cheapest, and Core Data's default.
+  /// Only success, by returning: the cheapest kind, and Core Data's default.
   case status
   /// The number of rows.
   case count
-  /// The identifiers and number of the rows.
+  /// The identifiers and the number of the rows.
   case identifiers
 }
 
-/// What a batch request did.
+/// The result of a batch request.
 public struct BatchResult: Sendable {
   /// The number of changed rows of the request's entity, including sub-entities; nil if only the
   /// status was requested.
   public internal(set) var count: Int?
-  /// The identifiers of those rows, if requested.
+  /// The identifiers of these rows, if requested.
   ///
-  /// They name the request's entity; a row's own may be a sub-entity. For a deletion, they include
-  /// what a cascade reached within the entity.
+  /// They have the entity of the request, even for a row of a sub-entity. For a deletion, they
+  /// include rows of the entity that a cascade reached.
   public internal(set) var identifiers: IdentifierList?
-  /// The identifiers of other rows that delete rules deleted, one list per entity, if requested.
+  /// The identifiers of other rows deleted by delete rules, one list per entity, if requested.
   public internal(set) var cascaded: [IdentifierList] = []
-  /// The identifiers of rows whose relationships delete rules nullified, one list per relationship,
-  /// if requested.
+  /// The identifiers of rows whose relationships were nullified by delete rules, one list per
+  /// relationship, if requested.
   public internal(set) var nullified: [IdentifierList] = []
-  /// What the request does to its rows.
   let kind: HistoryChange.Kind
 }
 
@@ -36,7 +35,7 @@ extension ModelContext {
   /// - Complexity: O(*n*) in the number of identifiers, looked up a thousand at a time.
   public func mergeChanges(_ result: BatchResult) {
     let own = result.identifiers.map { [$0] } ?? []
-    // Inserted rows may have been updates, or have identifiers of objects whose rows were gone.
+    // Inserted rows may have been updates, or have the identifiers of objects whose rows were gone.
     let updated = result.nullified + (result.kind == .delete ? [] : own)
     let deleted = result.cascaded + (result.kind == .delete ? own : [])
     for list in updated {

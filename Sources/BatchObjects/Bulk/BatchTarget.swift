@@ -2,14 +2,13 @@ import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
 
-/// The rows that a batch request selects.
 enum BatchTarget<Model: PersistentModel> {
   case predicate(Predicate<Model>?, includesSubentities: Bool)
   case identifiers(IdentifierList)
 }
 
-/// The rows that a batch request found at its start, and the condition that they must still satisfy
-/// when their chunk's turn comes.
+/// The rows that a batch request found at its start, with the condition that they must still
+/// satisfy when their chunk is processed.
 struct BatchSelection {
   let entity: ModelEntity
   let key: EntityKey
@@ -37,9 +36,9 @@ extension ModelContext {
   /// Finds the rows of a target.
   ///
   /// A predicate is applied again to the rows of each chunk, under the write lock, so a row that
-  /// somebody else has changed meanwhile is left alone. It is not applied again if the request's
-  /// own work could change the answer for later rows, which would make the outcome depend on the
-  /// chunk size: if the predicate reads related rows, or if `changesOtherRows`.
+  /// others have changed since is skipped. It is not applied again if changes of the request itself
+  /// could affect later rows, which would make the result depend on the chunk size: if the
+  /// predicate reads related rows, or if `changesOtherRows`.
   func selection<Model: PersistentModel>(
     of target: BatchTarget<Model>,
     _ entity: ModelEntity,
@@ -77,8 +76,7 @@ extension ModelContext {
     )
   }
 
-  /// Calls `body` to change the rows of a selection, a chunk at a time, each in its own
-  /// transaction.
+  /// Calls `body` to change the rows of a selection, one chunk and one transaction at a time.
   func forEachChunk(
     of selection: BatchSelection,
     size: Int,
@@ -96,7 +94,7 @@ extension ModelContext {
     }
   }
 
-  /// Calls `body` to write to a store in a transaction, which the store's history records too.
+  /// Calls `body` to write to a store in a transaction, which the history also records.
   func writeChunk(
     ofStore store: Int,
     _ report: BatchReport,

@@ -14,15 +14,15 @@ import BatchSQLite
 ///
 /// Set a to-one relationship by an object or its identifier: `.set(\.owner, to: ada)`.
 ///
-/// Only the database's constraints and triggers see each change. Objects in contexts keep their
-/// values until they are refreshed or the result is merged; a version counts the update, so saving
-/// what was read before is a conflict.
+/// Only the constraints and triggers of the database see each change. Objects in contexts keep
+/// their values until they are refreshed or the result is merged. A version counts the update, so
+/// saving an object that was read before is a conflict.
 public struct BatchUpdateRequest<Model: PersistentModel> {
-  /// The assignments.
+  /// The assignments to columns.
   public var assignments: [BatchAssignment<Model>]
-  /// What the result reports.
+  /// The kind of result to return.
   public var resultType = BatchResultType.count
-  /// The number of rows that one transaction changes.
+  /// The number of rows changed per transaction.
   public var chunkSize = 5_000
   let target: BatchTarget<Model>
 
@@ -41,7 +41,7 @@ public struct BatchUpdateRequest<Model: PersistentModel> {
     target = .predicate(predicate, includesSubentities: includesSubentities)
   }
 
-  /// Changes the rows of some identifiers; ignores identifiers without a row.
+  /// Changes the rows of some identifiers; identifiers without a row are ignored.
   public init(identifiers: IdentifierList, _ assignments: [BatchAssignment<Model>]) {
     self.assignments = assignments
     target = .identifiers(identifiers)
@@ -51,16 +51,16 @@ public struct BatchUpdateRequest<Model: PersistentModel> {
 extension ModelContext {
   /// Changes rows in chunks, one transaction each.
   ///
-  /// It changes the rows that satisfied the predicate at the start and still do at their chunk's
-  /// turn. A predicate over related rows is not applied again: the request's own changes would
-  /// affect it. If a later chunk fails, earlier commits stay. Unsaved changes in the context are
-  /// ignored.
+  /// Rows are changed if they satisfied the predicate at the start and still do when their chunk is
+  /// processed. A predicate that reads related rows is not applied again: the changes of the
+  /// request itself would affect it. If a later chunk fails, earlier commits stay. Unsaved changes
+  /// in the context are ignored.
   ///
-  /// - Throws: `BatchError` with code `unsupportedPredicate` or `predicateFailed` for the predicate,
-  ///   `unknownAttribute`, `unknownRelationship`, `invalidSQL`, `immutableAttribute`, `modelTypeMismatch`
-  ///   or `objectNotFound` for an assignment, `constraint` for
-  ///   what the database refuses, `foreignIdentifier` for a list of another store or entity,
-  ///   `readOnly`, `busy`.
+  /// - Throws: `BatchError` with code `unsupportedPredicate` or `predicateFailed` for the
+  ///   predicate; `unknownAttribute`, `unknownRelationship`, `invalidSQL`, `immutableAttribute`,
+  ///   `modelTypeMismatch` or `objectNotFound` for an assignment; `constraint` for a change that
+  ///   the database refuses; `foreignIdentifier` for a list of another store or entity; `readOnly`;
+  ///   `busy`.
   /// - Complexity: One statement for the identifiers, and a few per chunk.
   @discardableResult
   public func execute<Model: PersistentModel>(
@@ -86,9 +86,7 @@ extension ModelContext {
   }
 }
 
-/// The columns that a batch update sets.
 private struct BatchUpdate {
-  /// The names of the attributes.
   private(set) var attributes: [String] = []
   private var assignments: [(column: String, expression: String)] = []
   private var constants: [(column: String, value: SQLValue)] = []
@@ -123,7 +121,7 @@ private struct BatchUpdate {
     versionAssignment = entity.versionAssignment
   }
 
-  /// Updates the remaining rows of a chunk, inside the caller's transaction.
+  /// Updates the remaining rows of a chunk, within the caller's transaction.
   func apply(
     to keys: ChunkKeys,
     of selection: BatchSelection,
@@ -149,7 +147,7 @@ private struct BatchUpdate {
 }
 
 extension ModelEntity {
-  /// SQL that increments the version of a row, if rows have one.
+  /// The SQL to increment the version of a row; nil if rows have none.
   var versionAssignment: String? {
     versionSlot.map { slot in
       let column = SQLName.quoted(columns[slot])

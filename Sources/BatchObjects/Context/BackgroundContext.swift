@@ -1,4 +1,4 @@
-/// A context on its own thread, for work that should not run on the caller's.
+/// A context on its own thread, for work that should not run on the caller's thread.
 ///
 ///     let background = container.newBackgroundContext()
 ///     let total = try await background.perform { context in
@@ -9,7 +9,7 @@
 public actor BackgroundContext: ModelActor {
   /// The container of the context.
   public nonisolated let modelContainer: ModelContainer
-  /// Runs the context's work.
+  /// The executor that runs the context's work.
   public nonisolated var modelExecutor: any SerialModelExecutor { executor }
 
   private nonisolated let executor: DefaultSerialModelExecutor
@@ -20,24 +20,24 @@ public actor BackgroundContext: ModelActor {
     executor = DefaultSerialModelExecutor(modelContext: ModelContext(container))
   }
 
-  /// Runs `body` with the context, after the work requested earlier.
+  /// Runs `body` with the context, after work that was requested earlier.
   ///
-  /// - Throws: What `body` throws.
+  /// - Throws: The error of `body`.
   public func perform<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(modelContext)
   }
 
-  /// Runs `body` with the context and blocks the thread until it is done; inside the context's own
-  /// work, immediately.
+  /// Runs `body` with the context, and blocks the thread until it is done.
   ///
-  /// It is an error if the context's own work waits for the caller's, as when another context's
-  /// `performAndWait(_:)` is called from here and calls this one.
+  /// Within work of this context, `body` runs immediately. It is an error if work of this context
+  /// is waiting for the caller, as when another context's `performAndWait(_:)` is called from here
+  /// and calls this one.
   ///
-  /// - Precondition: `body` can throw that error. One that throws none, or its own kind alone, ends
-  ///   the process there.
-  /// - Throws: What `body` throws; `BatchError` with code `deadlock`.
+  /// - Precondition: `body` can throw that error. If it throws no errors, or only its own type, the
+  ///   process ends instead.
+  /// - Throws: The error of `body`, or `BatchError` with code `deadlock`.
   public nonisolated func performAndWait<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -46,7 +46,7 @@ public actor BackgroundContext: ModelActor {
 }
 
 extension ModelContainer {
-  /// A new context on its own thread.
+  /// Makes a new context on its own thread.
   public func newBackgroundContext() -> BackgroundContext {
     BackgroundContext(self)
   }

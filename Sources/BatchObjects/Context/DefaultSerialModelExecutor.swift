@@ -1,20 +1,20 @@
 public import BatchIdentifiers
 import Dispatch
 
-/// Runs an actor's work on its own dispatch queue, so that blocking in SQLite never occupies a
+/// Runs the work of an actor on its own dispatch queue, so that blocking in SQLite never occupies a
 /// thread of the cooperative pool.
 ///
-/// Unlike in SwiftData, access is checked: an actor's executor is available anywhere, its context
-/// is not.
+/// Unlike in SwiftData, access is checked: the executor of an actor is available anywhere, but its
+/// context is not.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
   // Sendable: only code on the queue gets the context.
   private let context: ModelContext
   private let queue: DispatchQueue
   private static let current = DispatchSpecificKey<ObjectIdentifier>()
-  /// Which executor's work waits for which other executor's.
+  /// The executors whose work is waiting for that of another one.
   private static let waits = Lock<[ObjectIdentifier: ObjectIdentifier]>([:])
 
-  /// Creates an executor that owns a context from now on.
+  /// Creates an executor that owns the context from now on.
   public init(modelContext: ModelContext) {
     context = modelContext
     queue = DispatchQueue(label: "batch.context")
@@ -22,16 +22,16 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
     modelContext.queue = queue
   }
 
-  /// The context.
+  /// The context, for work of this executor only.
   ///
-  /// - Precondition: Called by work on this executor. A context is prepared before it is given to
+  /// - Precondition: The caller is work of this executor. Prepare a context before you give it to
   ///   the executor.
   public var modelContext: ModelContext {
     dispatchPrecondition(condition: .onQueue(queue))
     return context
   }
 
-  /// Runs the job after all jobs enqueued before it.
+  /// Runs the job after all jobs that were enqueued before it.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async {
@@ -40,15 +40,15 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
     }
   }
 
-  /// Traps unless called by work on this executor.
+  /// Traps unless the caller is work of this executor.
   public func checkIsolated() {
     dispatchPrecondition(condition: .onQueue(queue))
   }
 
-  /// Runs `body` in its turn and waits for it; immediately if called by work on this executor.
+  /// Runs `body` in its turn and waits for it; immediately within work of this executor.
   ///
-  /// - Precondition: If this executor's work already waits for the caller's, `Failure` can be a
-  ///   `BatchError`, which is thrown then.
+  /// If work of this executor is already waiting for the caller, this throws a `BatchError`, so
+  /// `Failure` must allow one.
   func performAndWait<Result: Sendable, Failure: Error>(
     _ body: @Sendable (ModelContext) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -66,7 +66,8 @@ public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked S
     return try result.get()
   }
 
-  /// Notes that another executor's work waits for this one's; false if this one's waits for that.
+  /// Records that the caller waits for this executor; returns false if this one waits for the
+  /// caller.
   private func isAwaited(by caller: ObjectIdentifier) -> Bool {
     Self.waits.withLock { waits in
       var next: ObjectIdentifier? = ObjectIdentifier(self)

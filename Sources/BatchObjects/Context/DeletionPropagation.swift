@@ -2,9 +2,9 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The effects of delete rules on the objects related to deleted ones.
+/// Applies delete rules to the objects related to deleted ones.
 ///
-/// It marks objects of a context, and can revert that: a failed save leaves no marks.
+/// It marks objects of a context, and can revert this: a failed save leaves no marks.
 struct DeletionPropagation {
   private struct Mark {
     let object: ManagedObject
@@ -14,35 +14,33 @@ struct DeletionPropagation {
     let references: SlotValues<ManagedObject>
   }
 
-  /// The effect of a deletion on another object.
   struct Consequence {
     let object: ManagedObject
-    /// The relationship to the deleted object.
     let relationship: Relationship
-    /// The column that no longer refers to the deleted object; nil if the object was deleted.
+    /// The column that no longer refers to the deleted object; nil if the related object was
+    /// deleted.
     let slot: Int?
   }
 
   private let context: ModelContext
   private var marks: [Mark] = []
-  /// The effects, by the object whose deletion caused them.
+  /// By the object whose deletion caused them.
   private(set) var consequences: [ObjectIdentifier: [Consequence]] = [:]
-  /// The rows of tables of pairs that are deleted with objects.
+  /// The pairs that are deleted with objects.
   private(set) var partings: [(table: JoinTable, identifier: PersistentIdentifier)] = []
-  /// The relationships that forbid a deletion while something is related.
+  /// The relationships that forbid a deletion as long as objects are related.
   private var denials: [(object: ManagedObject, relationship: Relationship)] = []
 
   init(_ context: ModelContext) {
     self.context = context
   }
 
-  /// Applies the rules in a save, until nothing more follows.
+  /// Applies the rules in a save until nothing changes any more; throws `deleteDenied` if a rule
+  /// forbids a deletion.
   ///
-  /// Call it while nobody else can write to the store.
-  ///
-  /// - Throws: `BatchError` with code `deleteDenied` if a rule forbids a deletion.
+  /// Call it while no other connection can write to the store.
   mutating func propagate(inStore store: Int) throws(BatchError) {
-    // The store's current state counts, not an earlier one.
+    // The current state of the store counts, not an earlier one.
     context.generation += 1
     try propagate(from: context.unsaved.all(.delete).filter { $0.entity?.store == store })
     for (object, relationship) in denials {
@@ -59,11 +57,11 @@ struct DeletionPropagation {
     }
   }
 
-  /// Applies the rules for some deleted objects, until nothing more follows.
+  /// Applies the rules for some deleted objects until nothing changes any more.
   mutating func propagate(from objects: [ManagedObject]) throws(BatchError) {
     var deleted = objects
     var next = 0
-    // The objects whose members were read, and references that keep those alive.
+    // The number of objects whose members were read, and references that keep these members alive.
     var read = 0
     var members: [ManagedObject] = []
     while next < deleted.count {
@@ -112,14 +110,15 @@ struct DeletionPropagation {
     )
   }
 
-  /// The deleted new objects.
+  /// New objects that were deleted.
   fileprivate var deletedNew: [ManagedObject] {
     marks.filter { $0.unsaved == .insert && $0.object.unsaved == .delete }.map(\.object)
   }
 
-  /// Reads what the rules of some deleted objects need, in one statement per relationship.
+  /// Reads everything that the rules of some deleted objects need, with one statement per
+  /// relationship.
   ///
-  /// - Returns: The objects read, to be kept alive while they are checked.
+  /// Returns the objects read, which must be kept alive while they are checked.
   private func readMembers(
     of objects: ArraySlice<ManagedObject>
   ) throws(BatchError) -> [ManagedObject] {
@@ -131,8 +130,8 @@ struct DeletionPropagation {
     }
   }
 
-  /// The objects related to one that will be deleted; none if only its row could tell and somebody
-  /// else has deleted that already.
+  /// The objects related to one that will be deleted; empty if its row is needed for this but
+  /// already deleted by others.
   private func related(
     to object: ManagedObject,
     by relationship: Relationship
@@ -145,7 +144,6 @@ struct DeletionPropagation {
     }
   }
 
-  /// Restores all objects.
   func undo() {
     for mark in marks.reversed() {
       mark.object.changes = mark.changes
@@ -170,10 +168,10 @@ struct DeletionPropagation {
 }
 
 extension ModelContext {
-  /// Applies delete rules to objects related to those deleted since the last time: what Core Data
-  /// does when it processes pending changes.
+  /// Applies delete rules to objects related to those deleted since the last call.
   ///
-  /// If a rule forbids a deletion, the save throws that.
+  /// Core Data does this when it processes pending changes. If a rule forbids a deletion, only the
+  /// save throws an error.
   func decideDeletions() throws(BatchError) {
     guard !undecidedDeletions.isEmpty else { return }
     let deleted = undecidedDeletions.filter { $0.unsaved == .delete && $0.modelContext === self }
@@ -192,7 +190,7 @@ extension ModelContext {
     }
   }
 
-  /// Undeletes an object, and reverts what its deletion did.
+  /// Restores an object and reverts the effects of its deletion.
   func keep(_ object: ManagedObject) {
     var kept = [object]
     while let next = kept.popLast() {
@@ -203,7 +201,7 @@ extension ModelContext {
       for consequence in consequences.removeValue(forKey: ObjectIdentifier(next)) ?? [] {
         let other = consequence.object
         if let slot = consequence.slot {
-          // Unless it refers to something else by now.
+          // It may refer to another object by now.
           guard other.modelContext === self, other.unsaved != .delete,
             other.references[slot] == nil,
             other.changes[slot] ?? other.row?[slot] ?? .null == .null
@@ -222,7 +220,7 @@ extension ModelContext {
     }
   }
 
-  /// Forgets past decisions, since no deletions are left.
+  /// Forgets earlier effects, since no deletions are left.
   func forgetDeletions() {
     undecidedDeletions = []
     consequences = [:]

@@ -1,17 +1,18 @@
-/// The results of a fetch, as identifiers that become elements a batch at a time: SwiftData's
+/// The results of a fetch, as identifiers that become elements one batch at a time: SwiftData's
 /// `FetchResultsCollection`.
 ///
-/// Only the most recently used batch keeps its objects, so a batch bounds memory, however you
-/// traverse the collection. It shows what the fetch found; later changes of rows show in the
-/// objects. An object whose row has been deleted since is a fault, and using it is an error as with
-/// any fault. After a reset of the context, objects are created again.
+/// Only the most recently used batch keeps its objects, so memory is limited to a batch, however
+/// you traverse the collection. The collection has the results of the fetch; later changes of rows
+/// are visible in the objects. An object whose row was deleted is a fault, and using it is an error
+/// as with any fault. After the context was reset, objects are created again.
 ///
+/// Like the context, the collection belongs to one task or actor, and it keeps the context alive.
 /// Like the context, it belongs to one task or actor, and it keeps the context alive.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
-  /// Creates elements; and the last batch of them.
+  /// Creates elements, and holds the last batch of them.
   private final class Batch {
     let elements: (Range<Int>) -> [Element]
-    /// How often the context has forgotten its objects, now and when the batch was created.
+    /// How often the context has forgotten its objects by now.
     let resets: () -> Int
     var madeAfterResets = 0
     var range = 0..<0
@@ -43,7 +44,7 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
     batch = Batch(elements, resets: resets)
   }
 
-  /// The element at a position.
+  /// Returns the element at a position.
   ///
   /// - Complexity: One statement if the position is not in the last batch.
   public subscript(position: Int) -> Element {
@@ -51,7 +52,7 @@ public struct FetchResultsCollection<Element>: RandomAccessCollection {
     let resets = batch.resets()
     if !batch.range.contains(position) || batch.madeAfterResets != resets {
       let start = position / batchSize * batchSize
-      // Release the old batch before creating the new one.
+      // Releases the old batch before the new one is created.
       batch.current = []
       batch.range = start..<Swift.min(start + batchSize, count)
       batch.current = batch.elements(batch.range)

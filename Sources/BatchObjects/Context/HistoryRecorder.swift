@@ -2,24 +2,24 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Records a save in the store's history, in the save's own transaction.
+/// Records a save in the history of the store, in the transaction of the save.
 ///
 /// A relationship has two sides, and both change: the row with the column, or the pair, is written,
-/// and the set of related objects changes for the object that it refers to, or did before. The
-/// deletion of an object implies the end of its relationships.
+/// and the related objects change for the object that is or was referred to. The deletion of an
+/// object implies the end of its relationships.
 struct HistoryRecorder {
   private let container: ModelContainer
   private let connection: Connection
   private let log: HistoryLog
-  /// The earlier rows of the objects.
+  /// The previous rows of the objects.
   private var rows: [ObjectIdentifier: [SQLValue]] = [:]
-  /// The attributes and relationships that changed.
+  /// The changed attributes and relationships.
   private var names: [PersistentIdentifier: Set<String>] = [:]
-  /// The objects whose relationships changed, in the order of discovery.
+  /// The objects whose relationships changed, in order of discovery.
   private var related: [PersistentIdentifier] = []
   private var tombstones: [PersistentIdentifier: [String: SQLValue]] = [:]
 
-  /// Notes what can be known of objects only before they are written.
+  /// Collects facts about objects that are available only before they are written.
   init(
     _ objects: [ManagedObject],
     author: String?,
@@ -37,8 +37,8 @@ struct HistoryRecorder {
       }
       var row = object.row
       for (slot, base) in object.bases { row?[slot] = base }
-      // A save that overrules others ends the relationships that they saved, which this context has
-      // not read.
+      // A save that overrules others also ends relationships that they saved, which this context
+      // has not read.
       let isKnown = if case .error = policy { row != nil } else { false }
       let current = isKnown ? row : try entity.row(of: identifier, in: connection)
       rows[ObjectIdentifier(object)] = current
@@ -55,7 +55,7 @@ struct HistoryRecorder {
     }
   }
 
-  /// Records the written objects.
+  /// Records the objects after they were written.
   func record(_ save: StoreSave) throws(BatchError) {
     var recorder = self
     let written = Set(save.updated + save.inserted)
@@ -78,7 +78,7 @@ struct HistoryRecorder {
 
   // MARK: Relationships
 
-  /// Notes the relationships that change when an object refers to something else than before.
+  /// Records the relationships that change when an object refers to another one than before.
   private mutating func noteReferences(
     of object: ManagedObject,
     _ identifier: PersistentIdentifier,
@@ -103,7 +103,7 @@ struct HistoryRecorder {
     }
   }
 
-  /// The object that a value refers to, and its own entity; nil if it no longer exists.
+  /// The object that a value refers to, and its concrete entity; nil if it no longer exists.
   private func find(
     _ value: SQLValue,
     _ destination: ModelEntity

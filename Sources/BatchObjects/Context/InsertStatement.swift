@@ -2,21 +2,20 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The statement that inserts rows of an entity with values for the same columns; the other columns
-/// get their defaults.
+/// The statement that inserts rows with values for the same columns.
+///
+/// All other columns get their defaults.
 struct InsertStatement: Sendable {
   let entity: ModelEntity
-  /// The columns with values.
   let set: [Int]
   let sql: String
-  /// The columns with values besides the key, ascending.
+  /// The columns with values, except the key, ascending.
   let slots: [Int]
-  /// Fixed values of some of these columns in all new rows of the entity.
+  /// The fixed values that some columns have in all new rows of the entity.
   let fixed: [Int: SQLValue]
-  /// Whether the row's key is the given one: an integer that is the rowid.
+  /// Whether the key is kept as given, since it is an integer and the rowid.
   private let keepsKey: Bool
 
-  /// The statement for objects with values for some columns.
   init(_ entity: ModelEntity, setting set: [Int]) throws(BatchError) {
     let key = try entity.entity.requireKey()
     var fixed: [Int: SQLValue] = [:]
@@ -40,8 +39,9 @@ struct InsertStatement: Sendable {
       """
   }
 
-  /// Whether a row equals the inserted values, if those keep their types: no trigger, default or
-  /// generated column is involved.
+  /// Whether an inserted row is known without reading it, if its values keep their types.
+  ///
+  /// This is so if there are no triggers, defaults or generated columns.
   func isKnownAfterwards(in connection: Connection) throws(BatchError) -> Bool {
     guard keepsKey, entity.generatedSlots.isEmpty else { return false }
     let trigger =
@@ -56,16 +56,10 @@ struct InsertStatement: Sendable {
     }
   }
 
-  /// Inserts a row.
+  /// Inserts a row, and returns the identifier with its actual key.
   ///
-  /// - Parameters:
-  ///   - statement: The statement, prepared.
-  ///   - identifier: The identifier with the row's key.
-  ///   - values: The values of ``slots``.
-  /// - Returns: The identifier with the row's actual key, which may have another type than the
-  ///   given one.
-  /// - Throws: `BatchError` of code `constraint` if the row was skipped without an error, or
-  ///   SQLite's errors.
+  /// The key may have another type than the given one. If the row was skipped without an error,
+  /// this throws `constraint`.
   func run(
     _ statement: borrowing Statement,
     _ identifier: PersistentIdentifier,

@@ -3,16 +3,15 @@ public import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
 
-/// How new objects get their rows' keys.
+/// Determines the keys of the rows of new objects.
 ///
-/// Integer keys that are rowids are assigned, all of a table at once, and UUIDs are generated where
-/// the key is declared as one. Other keys are set on the object.
+/// Integer keys that are rowids are assigned, all keys of a table at once; UUIDs are generated if
+/// the key is declared as one. Other keys must be set on the object.
 enum KeyAllocation {
-  /// The permanent identifiers of new objects of one store, inside a transaction that holds the
+  /// The permanent identifiers of new objects of one store, within a transaction that holds the
   /// write lock.
   ///
-  /// - Throws: `BatchError` with code `missingKey` for an object without a value for a key that
-  ///   must be set.
+  /// Throws `missingKey` for an object without a value for a key that must be set.
   static func identifiers(
     of objects: [ManagedObject],
     in connection: Connection
@@ -44,7 +43,7 @@ enum KeyAllocation {
         identifiers[ObjectIdentifier(object)] = object.entity?.space.identifier(.integer(key))
       }
     }
-    // Keys that contain those of other new objects come after them.
+    // Keys that contain keys of other new objects come after these.
     while !waiting.isEmpty {
       var left: [ManagedObject] = []
       for object in waiting {
@@ -64,8 +63,8 @@ enum KeyAllocation {
     }
   }
 
-  /// The identifier with the object's key, or nil if the key is to be assigned or depends on
-  /// another new object.
+  /// The identifier with the object's key; nil if the key must be assigned, or depends on another
+  /// new object.
   private static func identifier(
     of object: ManagedObject,
     _ identifiers: [ObjectIdentifier: PersistentIdentifier],
@@ -99,7 +98,7 @@ enum KeyAllocation {
     return entity.space.identifier(.encoded(EncodedKey(components)))
   }
 
-  /// The value as a column stores it: `'5'` where 5 is set in a TEXT column.
+  /// The value as a column stores it, such as `'5'` if 5 is set in a TEXT column.
   private static func keep(
     _ value: SQLValue,
     as types: [String],
@@ -109,7 +108,7 @@ enum KeyAllocation {
     case (_, nil), (.blob, _), (.text, "TEXT"), (.integer, "INTEGER"), (.real, "REAL"): return value
     default: break
     }
-    // The comparison converts like storing, and only without loss.
+    // The comparison converts in the same way as storing does, and only without loss.
     let casts = types.map { "WHEN CAST(?1 AS \($0)) = ?1 THEN CAST(?1 AS \($0))" }
     let sql = "SELECT CASE \(casts.joined(separator: " ")) ELSE ?1 END"
     return try connection.value(sql, value) ?? value
@@ -125,15 +124,15 @@ enum KeyAllocation {
 }
 
 extension ManagedObject {
-  /// Whether the key is another new object's.
+  /// Whether the key contains that of another new object.
   fileprivate final var isKeyReferring: Bool {
     entity?.keySlots.contains { $0.map { references[$0] != nil } ?? false } ?? false
   }
 }
 
 extension Entity {
-  /// The types to which a column converts values, in the order in which it tries; none if it keeps
-  /// them or the type is unknown.
+  /// The types that a column converts values to, in order; empty if it keeps values or the type is
+  /// unknown.
   ///
   /// The rules are those of https://www.sqlite.org/datatype3.html §3.1.
   fileprivate func affinities(ofColumn column: String) -> [String] {
@@ -148,7 +147,7 @@ extension Entity {
 }
 
 extension ModelEntity {
-  /// A new UUID for a key column that is declared as one.
+  /// A new UUID for a key column that is declared as one; nil for other columns.
   fileprivate func newUUID(ofColumn column: String, at slot: Int?) -> SQLValue? {
     let codec = declared.first { $0.slot == slot }?.attribute.codec
     if let codec = codec as? AttributeCodec<UUID> { return codec.encode(UUID()) }
@@ -159,6 +158,6 @@ extension ModelEntity {
 }
 
 extension BatchError.Code {
-  /// A new object has no key, and its entity's keys are not assigned.
+  /// A new object has no key, and keys of its entity are not assigned.
   public static let missingKey = Self(rawValue: "missingKey")
 }

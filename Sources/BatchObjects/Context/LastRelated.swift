@@ -1,16 +1,16 @@
 import BatchIdentifiers
 import BatchSQLite
 
-/// The last value set for a to-many relationship of an object of a context.
+/// The last value set for a to-many relationship of an object in a context.
 ///
-/// There is one list, for the last object and relationship: objects added one by one are appended
-/// to it.
+/// There is a single list, for the last object and relationship: objects that are added one by one
+/// are appended to it.
 struct LastRelated {
   let object: ManagedObject
   let relationship: Relationship
   let list: RelatedList
 
-  /// Whether a column of an entity relates others to the object.
+  /// Whether a column of the entity relates other objects to this one.
   func isKept(in column: Int, of entity: ModelEntity) -> Bool {
     guard case .inverse(let slot) = relationship.storage else { return false }
     let own = relationship.destination
@@ -18,22 +18,20 @@ struct LastRelated {
       && own.columns[slot] == entity.columns[column]
   }
 
-  /// Whether pairs in a separate table relate others to the object.
+  /// Whether a table of pairs relates other objects to this one.
   var isKeptInPairs: Bool {
     if case .table = relationship.storage { true } else { false }
   }
 }
 
 extension ManagedObject {
-  /// The objects of a to-many relationship, if they are its last set value.
+  /// The objects of a to-many relationship, if they are the value that was set last.
   final func lastRelatedList<Model: ManagedObject>(forKey name: String) -> [Model]? {
     modelContext?.checkQueue()
     return (lastRelated(by: name) as? RelatedListOf<Model>)?.read()
   }
 
-  /// Relates these objects, and no others, to this one, by a to-many relationship.
-  ///
-  /// - Throws: As ``setRelatedObjects(_:forKey:)`` does.
+  /// Relates exactly these objects to this one by a to-many relationship.
   final func setRelatedList<Model: ManagedObject>(
     _ objects: [Model],
     forKey name: String
@@ -46,17 +44,17 @@ extension ManagedObject {
       noteRelated(objects, by: name)
       return
     }
-    // Relating further objects makes the context forget the list.
+    // The context forgets the list when further objects are related.
     let last = modelContext?.lastRelated
     for object in new { try addRelatedObject(object, forKey: name) }
-    // Deleted objects are related to nothing.
+    // Deleted objects have no relationships.
     guard new.allSatisfy({ !$0.isDeleted }) else { return }
     list.extend(to: objects, by: new)
     if isNew { draft.lastRelated = list } else { modelContext?.lastRelated = last }
   }
 
-  /// The last set value of a to-many relationship; nil if it may have changed since, or if another
-  /// one was set since.
+  /// The last value of a to-many relationship; nil if it may have changed, or if another one was
+  /// set since.
   private final func lastRelated(by name: String) -> RelatedList? {
     if let context = modelContext {
       guard let last = context.lastRelated, last.object === self else { return nil }

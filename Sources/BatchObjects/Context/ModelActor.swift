@@ -14,7 +14,7 @@ public import BatchIdentifiers
 public protocol ModelActor: Actor {
   /// The container of the context.
   nonisolated var modelContainer: ModelContainer { get }
-  /// Runs the actor's work.
+  /// The executor that runs the actor's work.
   nonisolated var modelExecutor: any SerialModelExecutor { get }
 }
 
@@ -24,10 +24,10 @@ extension ModelActor {
     unsafe modelExecutor.asUnownedSerialExecutor()
   }
 
-  /// The actor's context.
+  /// The context of the actor.
   public var modelContext: ModelContext { modelExecutor.modelContext }
 
-  /// The object of an identifier, if there is one and it is a `Model`.
+  /// The object with an identifier, if it exists and is a `Model`.
   public subscript<Model: ManagedObject>(
     _ identifier: PersistentIdentifier,
     as type: Model.Type

@@ -1,12 +1,12 @@
 extension ModelContainer {
-  /// The context of the main actor, always the same one: SwiftData's `mainContext`.
+  /// The context of the main actor, which is always the same: SwiftData's `mainContext`.
   ///
-  /// It shows other contexts' saves at its next fetch or look-up. Reading and saving block the main
-  /// actor; use ``newBackgroundContext()`` for longer work.
+  /// It shows saves of other contexts from its next fetch or look-up on. Reading and saving block
+  /// the main actor; use ``newBackgroundContext()`` for longer work.
   ///
-  /// Container and context retain each other, so that unsaved changes are not lost: a container
-  /// whose main context was used stays open until the process exits. For short-lived containers, as
-  /// in tests, make your own `ModelContext`.
+  /// The container and the context retain each other, so that unsaved changes are not lost: a
+  /// container whose main context was used stays open until the process exits. For short-lived
+  /// containers, as in tests, create a separate `ModelContext`.
   @MainActor public var mainContext: ModelContext {
     if let context = keptMainContext as? ModelContext { return context }
     let context = ModelContext(self)

@@ -2,13 +2,13 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The results of a query: a value per column and a result per group, in the query's order and,
-  /// among equals, in the order of the groups' keys.
+  /// Fetches the results of a query: one result per group, with a value per column.
   ///
-  /// Unsaved changes do not count, as with ``fetchProperties(_:distinct:)``.
+  /// The groups have the order of the query; those that it leaves equal are in the order of their
+  /// keys. Unsaved changes do not count, as with ``fetchProperties(_:distinct:)``.
   ///
-  /// - Throws: As `fetch(_:)` does for the rows; `BatchError` with code `unknownAttribute` for a
-  ///   property that is not an attribute, `valueMismatch` for a row that does not fit its class,
+  /// - Throws: An error of `fetch(_:)` for the rows; `BatchError` with code `unknownAttribute` for
+  ///   a property that is not an attribute, `valueMismatch` for a row that does not fit its class,
   ///   `predicateFailed` for a sum that overflows its type.
   /// - Complexity: One statement.
   public func fetch<Model: PersistentModel, each Value>(
@@ -19,9 +19,9 @@ extension ModelContext {
     }
   }
 
-  /// SQLite's plan for a query, in SQLite's text and in words, and the missing indexes.
+  /// Returns SQLite's plan for a query, in its own text and in words, and the missing indexes.
   ///
-  /// - Throws: As `fetch(_:)` does.
+  /// - Throws: An error of `fetch(_:)`.
   /// - Complexity: No row is read.
   public func explain<Model: PersistentModel, each Value>(
     _ query: AggregateQuery<Model, repeat each Value>

@@ -3,13 +3,13 @@ public import BatchIdentifiers
 public import BatchSQLite
 
 extension ModelContext {
-  /// The objects of the rows that satisfy a request, each of its row's class.
+  /// Fetches the objects of rows that satisfy a request; each object is of the class of its row.
   ///
-  /// An object already in the context, unless it is a fault, keeps its values, unless another
+  /// An object that is already in the context and not a fault keeps its values, unless another
   /// context of the container has saved the row since.
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute`, `invalidSQL` or
-  ///   `unstableKey` for an invalid request, `valueMismatch` for a row that does not fit its class,
+  ///   `unstableKey` for an invalid request; `valueMismatch` for a row that does not fit its class;
   ///   `ambiguousStore` if several stores have the entity.
   /// - Complexity: One statement.
   public func fetch(_ request: FetchRequest) throws(BatchError) -> [ManagedObject] {
@@ -18,9 +18,9 @@ extension ModelContext {
     }
   }
 
-  /// The objects of a class whose rows satisfy an SQL expression over the table's columns.
+  /// Fetches the objects of a class whose rows satisfy an SQL expression over the columns.
   ///
-  /// - Throws: As `fetch(_:)` does.
+  /// - Throws: An error of `fetch(_:)`.
   public func fetch<Model: PersistentModel>(
     _ type: Model.Type,
     where predicate: String? = nil,
@@ -40,12 +40,12 @@ extension ModelContext {
     return models
   }
 
-  /// The identifiers of the rows that satisfy a request, without creating objects.
+  /// Fetches the identifiers of rows that satisfy a request, without creating objects.
   ///
-  /// They name the request's entity; a row's own may be a sub-entity.
+  /// They have the entity of the request, even for a row of a sub-entity.
   ///
-  /// - Throws: As `fetch(_:)` does.
-  /// - Complexity: One statement; memory for the compressed list alone.
+  /// - Throws: An error of `fetch(_:)`.
+  /// - Complexity: One statement; memory only for the compressed list.
   public func fetchIdentifiers(_ request: FetchRequest) throws(BatchError) -> IdentifierList {
     try read(request) { query, entity, connection throws(BatchError) in
       let store = container.stores[entity.store].identity
@@ -54,16 +54,15 @@ extension ModelContext {
     }
   }
 
-  /// The number of rows that satisfy a request.
+  /// Counts the rows that satisfy a request.
   ///
-  /// - Throws: As `fetch(_:)` does.
+  /// - Throws: An error of `fetch(_:)`.
   public func fetchCount(_ request: FetchRequest) throws(BatchError) -> Int {
     try read(request) { query, _, connection throws(BatchError) in
       try query.count(in: connection)
     }
   }
 
-  /// The objects of the rows that a query finds.
   func objects(
     _ query: IdentifierQuery,
     _ entity: ModelEntity,
@@ -86,7 +85,7 @@ extension ModelContext {
     return objects
   }
 
-  /// Runs `body` in a read transaction of the one store that has the entity.
+  /// Runs `body` in a read transaction of the only store that has the entity.
   private func read<Result>(
     _ request: FetchRequest,
     _ body: (IdentifierQuery, ModelEntity, Connection) throws(BatchError) -> Result
@@ -103,7 +102,7 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity with this name, in the one store that has it.
+  /// The entity in the only store that has it.
   func entity(named name: String) throws(BatchError) -> ModelEntity {
     let found = entities.flatMap { models in
       models.values.filter { SQLName.equal($0.entity.name, name) }

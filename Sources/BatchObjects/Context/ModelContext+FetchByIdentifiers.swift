@@ -2,22 +2,22 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The objects of some identifiers, in their order, with their rows.
+  /// Fetches the objects of some identifiers, with their rows, in the same order.
   ///
-  /// Work through a list a slice at a time: the objects of one slice are released before those of
-  /// the next are created.
+  /// Process a list one slice at a time: the objects of a slice are released before those of the
+  /// next one are created.
   ///
   ///     for chunk in list.chunks(ofCount: 500) {
   ///       let orders = try context.fetch(chunk, as: Order.self)
   ///     }
   ///
   /// - Parameters:
-  ///   - identifiers: The identifiers, of any entities.
+  ///   - identifiers: The identifiers, which may be of several entities.
   ///   - type: The class of all the objects.
-  ///   - skippingMissing: Whether identifiers without a row are ignored.
+  ///   - skippingMissing: Whether to ignore identifiers without a row.
   /// - Returns: The objects, in the order of the identifiers.
   /// - Throws: `BatchError` with code `objectNotFound` for identifiers without a row, with their
-  ///   number, `modelTypeMismatch` for an object of another class, and the errors of
+  ///   number; `modelTypeMismatch` for an object of another class; or an error of
   ///   `existingModel(for:as:)`.
   /// - Complexity: O(*n*) look-ups by key.
   public func fetch<Model: ManagedObject>(
@@ -33,7 +33,7 @@ extension ModelContext {
     var iterator = identifiers.makeIterator()
     while true {
       let next = iterator.next()
-      // Objects already in the context need no look-up, as long as none before them does.
+      // An object that is already in the context needs no look-up, unless one before it does.
       if let next, slice.isEmpty, let object = present(next) {
         models.append(try cast(object, as: type))
         count += 1
@@ -64,7 +64,7 @@ extension ModelContext {
     return models
   }
 
-  /// The object of an identifier, if it is in the context with its row, or is new.
+  /// The object with an identifier, if it is new or in the context with its row.
   private func present(_ identifier: PersistentIdentifier) -> ManagedObject? {
     guard let object = registered(identifier),
       object.hasCurrentRow || object.unsaved == .insert && !object.isGone
@@ -87,7 +87,7 @@ extension ModelContext {
     }
     for (_, identifiers) in missing.sorted(by: { $0.key.entityName < $1.key.entityName }) {
       for object in try objectsOfRows(identifiers) {
-        // The requested identifier may name a super-entity of the object's.
+        // The requested identifier may have a super-entity of the object's entity.
         let key = object.persistentModelID.key
         if let asked = identifiers.first?.space, let key { objects[asked.identifier(key)] = object }
       }
@@ -95,7 +95,7 @@ extension ModelContext {
     return objects
   }
 
-  /// The objects of rows of one entity, in no order.
+  /// The objects of rows of one entity, in no particular order.
   private func objectsOfRows(
     _ identifiers: [PersistentIdentifier]
   ) throws(BatchError) -> [ManagedObject] {
@@ -104,7 +104,7 @@ extension ModelContext {
     let connection = try connection(to: entity.store)
     return try connection.transaction(.deferred) { () throws(BatchError) in
       var objects: [ManagedObject] = []
-      // Key by key: given many at once, SQLite may scan the whole table instead.
+      // Key by key: given many keys at once, SQLite may scan the whole table instead.
       try entity.forEachRow(of: identifiers, in: connection) { identifier, row throws(BatchError) in
         objects.append(try object(of: identifier, entity, row))
       }

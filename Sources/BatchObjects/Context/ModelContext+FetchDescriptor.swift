@@ -2,17 +2,17 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The objects that a descriptor describes, in its order.
+  /// Fetches the objects that a descriptor describes, in its order.
   ///
-  /// An object already in the context, unless it is a fault, keeps its values, unless another
+  /// An object that is already in the context and not a fault keeps its values, unless another
   /// context of the container has saved the row since. With `includePendingChanges`, unsaved
   /// changes count: inserted and changed objects are matched and sorted by their values in memory,
-  /// and deleted ones are left out; limit and offset apply to the rest.
+  /// deleted objects are excluded, and limit and offset apply to the result.
   ///
   /// - Throws: `BatchError` with code `unsupportedPredicate` for a predicate or an order that SQL
-  ///   cannot express, `predicateFailed` if the predicate cannot be evaluated for a row, as where
-  ///   an integer overflows, `valueMismatch` for a row that does not fit its class, `unknownEntity`
-  ///   or `ambiguousStore` if not exactly one store has the class's table.
+  ///   cannot express; `predicateFailed` if the predicate cannot be evaluated for a row, for
+  ///   instance if an integer overflows; `valueMismatch` for a row that does not fit its class;
+  ///   `unknownEntity` or `ambiguousStore` unless exactly one store has the table of the class.
   /// - Complexity: One statement, and one more per unsaved object of the class.
   public func fetch<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
@@ -39,13 +39,13 @@ extension ModelContext {
     return fetched
   }
 
-  /// The identifiers of the objects that a descriptor describes, without creating objects.
+  /// Fetches the identifiers of the objects that a descriptor describes, without creating objects.
   ///
-  /// Those of unsaved inserted or changed objects come last, in no order; objects without a row
-  /// have temporary identifiers. All others name the class's entity; a row's own may be a
-  /// sub-entity.
+  /// Identifiers of unsaved inserted or changed objects come last, in no particular order; those of
+  /// objects without a row are temporary. All others have the entity of the class, even for a row
+  /// of a sub-entity.
   ///
-  /// - Throws: As `fetch(_:)` does.
+  /// - Throws: An error of `fetch(_:)`.
   /// - Complexity: As `fetch(_:)`.
   public func fetchIdentifiers<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
@@ -71,11 +71,13 @@ extension ModelContext {
     }
   }
 
-  /// The identifiers of the rows that a descriptor describes, in a list of one or two bytes each;
-  /// unsaved changes do not count.
+  /// Fetches the identifiers of the rows that a descriptor describes, in a list of one or two bytes
+  /// each.
   ///
-  /// - Throws: As `fetch(_:)` does.
-  /// - Complexity: One statement; memory for the compressed list alone.
+  /// Unsaved changes do not count.
+  ///
+  /// - Throws: An error of `fetch(_:)`.
+  /// - Complexity: One statement; memory only for the compressed list.
   public func fetchIdentifierList<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
   ) throws(BatchError) -> IdentifierList {
@@ -87,9 +89,9 @@ extension ModelContext {
     }
   }
 
-  /// The number of objects that a descriptor describes.
+  /// Counts the objects that a descriptor describes.
   ///
-  /// - Throws: As `fetch(_:)` does.
+  /// - Throws: An error of `fetch(_:)`.
   /// - Complexity: As `fetch(_:)`.
   public func fetchCount<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
@@ -114,9 +116,9 @@ extension ModelContext {
     }
   }
 
-  /// SQLite's plan for a fetch, in SQLite's text and in words, and the missing indexes.
+  /// Returns SQLite's plan for a fetch, in its own text and in words, and the missing indexes.
   ///
-  /// - Throws: As `fetch(_:)` does.
+  /// - Throws: An error of `fetch(_:)`.
   /// - Complexity: No row is read.
   public func explain<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>
@@ -131,7 +133,6 @@ extension ModelContext {
     }
   }
 
-  /// The objects, of a class, of the rows that a query finds.
   private func models<Model: PersistentModel>(
     _ query: IdentifierQuery,
     _ entity: ModelEntity,
@@ -142,7 +143,7 @@ extension ModelContext {
     }
   }
 
-  /// Runs `body` in a read transaction of the one store that has the class's entity.
+  /// Runs `body` in a read transaction of the only store that has the entity of the class.
   func read<Model: PersistentModel, Result>(
     _ type: Model.Type,
     _ body: (ModelEntity, Connection) throws(BatchError) -> Result

@@ -2,14 +2,14 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The objects that a descriptor describes, created a batch at a time.
+  /// Fetches the objects that a descriptor describes, creating them one batch at a time.
   ///
   /// - Parameters:
-  ///   - descriptor: The objects and their order; unsaved ones come last.
-  ///   - batchSize: The number of objects in memory at once.
+  ///   - descriptor: The objects and their order; unsaved objects come last.
+  ///   - batchSize: The number of objects in memory at a time.
   /// - Returns: A collection that creates objects on demand.
-  /// - Throws: As `fetch(_:)` does, and `invalidSQL` for a batch size below 1.
-  /// - Complexity: One statement for the identifiers, and one per batch used.
+  /// - Throws: An error of `fetch(_:)`, or `invalidSQL` for a batch size below 1.
+  /// - Complexity: One statement for the identifiers, and one per batch that is used.
   public func fetch<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
     batchSize: Int
@@ -24,13 +24,14 @@ extension ModelContext {
     }
   }
 
-  /// The identifiers of the objects that a descriptor describes, unpacked a batch at a time.
+  /// Fetches the identifiers of the objects that a descriptor describes, unpacking them one batch
+  /// at a time.
   ///
   /// - Parameters:
-  ///   - descriptor: The objects and their order; unsaved ones come last.
-  ///   - batchSize: The number of identifiers unpacked at once.
+  ///   - descriptor: The objects and their order; unsaved objects come last.
+  ///   - batchSize: The number of identifiers unpacked at a time.
   /// - Returns: A collection that unpacks identifiers on demand.
-  /// - Throws: As `fetchIdentifiers(_:)` does, and `invalidSQL` for a batch size below 1.
+  /// - Throws: An error of `fetchIdentifiers(_:)`, or `invalidSQL` for a batch size below 1.
   /// - Complexity: One statement; one or two bytes per identifier.
   public func fetchIdentifiers<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
@@ -46,17 +47,17 @@ extension ModelContext {
     }
   }
 
-  /// Calls `body` with each object that a descriptor describes; objects are created and released
-  /// one batch at a time.
+  /// Calls `body` with each object that a descriptor describes, creating and releasing them one
+  /// batch at a time.
   ///
   /// - Parameters:
   ///   - descriptor: The objects and their order.
-  ///   - batchSize: The number of objects in memory at once.
+  ///   - batchSize: The number of objects in memory at a time.
   ///   - allowEscapingMutations: Whether objects may have unsaved changes, which keep them in
   ///     memory.
   ///   - body: Called with each object.
-  /// - Throws: What `body` throws; as `fetch(_:)` does; `unsavedChanges` if the context has
-  ///   forbidden changes after a batch.
+  /// - Throws: The error of `body`; an error of `fetch(_:)`; `unsavedChanges` if the context has
+  ///   changes after a batch although these are not allowed.
   public func enumerate<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
     batchSize: Int = 5_000,
@@ -67,7 +68,7 @@ extension ModelContext {
     for start in stride(from: 0, to: found.window.count, by: batchSize) {
       let range = start..<min(start + batchSize, found.window.count)
       let positions = range.map { found.window.lowerBound + $0 }
-      // Skip a row that has been deleted meanwhile, as if the fetch had not found it.
+      // A row that was deleted in the meantime is skipped, as if the fetch had not found it.
       var models = try fetch(
         positions.filter { $0 < found.stored.count }.map { found.stored[$0] },
         as: Model.self,
@@ -86,12 +87,13 @@ extension ModelContext {
     }
   }
 
-  /// The results of a fetch: rows as a packed list, then unsaved results as objects, since those
-  /// are in memory anyway, and a save gives them other identifiers.
+  /// The results of a fetch: rows as a packed list, and unsaved results as objects.
+  ///
+  /// Unsaved objects are in memory anyway, and a save gives them other identifiers.
   private struct Found<Model: PersistentModel> {
     let stored: IdentifierList
     var unsaved: [Model] = []
-    /// The part of the results that offset and limit keep.
+    /// The part of the results that remains after offset and limit.
     var window: Range<Int>
 
     func identifiers(in range: Range<Int>) -> [PersistentIdentifier] {
@@ -135,7 +137,7 @@ extension ModelContext {
     }
   }
 
-  /// The objects at some positions; a fault for one whose row is gone.
+  /// The objects at some positions; faults for those whose rows are gone.
   private func modelsOrFaults<Model: PersistentModel>(
     _ found: Found<Model>,
     in range: Range<Int>
@@ -166,6 +168,6 @@ extension ModelContext {
 }
 
 extension BatchError.Code {
-  /// A context has unsaved changes where it must not.
+  /// A context has unsaved changes that are not allowed.
   public static let unsavedChanges = Self(rawValue: "unsavedChanges")
 }

@@ -9,11 +9,11 @@ public struct FetchedProperties<Model: PersistentModel> {
   /// The identifiers of related objects, by the names of to-one relationships.
   public let identifiers: [String: PersistentIdentifier]
 
-  /// The value of an attribute.
+  /// Returns the value of an attribute.
   ///
   /// - Throws: `BatchError` with code `unknownAttribute` for a property that was not fetched or is
-  ///   not an attribute, `valueMismatch` for a stored value that does not have the attribute's
-  ///   type.
+  ///   not an attribute, `valueMismatch` for a stored value that does not have the type of the
+  ///   attribute.
   public func value<Value>(of property: KeyPath<Model, Value>) throws(BatchError) -> Value {
     let mapping = Model.mapping
     guard let attribute = mapping.attributes[property],
@@ -37,15 +37,16 @@ public struct FetchedProperties<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// The `propertiesToFetch` of the rows that a descriptor describes, or all their attributes;
-  /// unsaved changes do not count, as in Core Data.
+  /// Fetches the `propertiesToFetch` of the rows that a descriptor describes, or all attributes.
+  ///
+  /// Unsaved changes do not count, as in Core Data.
   ///
   /// - Parameters:
   ///   - descriptor: The rows, their order, and the properties.
-  ///   - distinct: Whether rows with the same stored values count once, comparing texts byte by
-  ///     byte; they are then sorted by the descriptor alone.
-  /// - Returns: A value per row.
-  /// - Throws: As `fetch(_:)` does, and `unknownAttribute` for a property that is neither an
+  ///   - distinct: Whether rows with the same stored values count once, with texts compared byte by
+  ///     byte; only the descriptor then sorts them.
+  /// - Returns: The properties, for each row.
+  /// - Throws: An error of `fetch(_:)`, or `unknownAttribute` for a property that is neither an
   ///   attribute nor a relationship stored in the row.
   /// - Complexity: One statement.
   public func fetchProperties<Model: PersistentModel>(

@@ -4,17 +4,17 @@ import BatchPlatform
 import BatchSQLite
 
 extension ModelContext {
-  /// A store's history, oldest transaction first.
+  /// Fetches the history of a store, oldest transaction first.
   ///
   /// - Parameters:
   ///   - token: The token to continue after; nil for the beginning.
-  ///   - store: The index of the store in the container; the token's own if there is a token.
-  ///   - limit: The maximum number of transactions; call again with the last one's token for more.
-  /// - Returns: The transactions; none if no save was ever recorded.
-  /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token have
-  ///   been deleted, or if the store is behind the token, as after a backup was restored;
-  ///   `foreignIdentifier` for a token of another store, `invalidSQL` for a limit below 0 and for
-  ///   an index without a store.
+  ///   - store: The index of the store in the container; with a token, that of the token's store.
+  ///   - limit: The maximum number of transactions; for more, call again with the last token.
+  /// - Returns: The transactions; empty if no save was ever recorded.
+  /// - Throws: `BatchError` with code `historyTokenExpired` if transactions after the token were
+  ///   deleted, or if the store is older than the token, as after a backup was restored;
+  ///   `foreignIdentifier` for a token of another store; `invalidSQL` for a limit below 0, or if
+  ///   there is no store with the index.
   /// - Complexity: O(*n*) in the returned changes.
   public func fetchHistory(
     after token: HistoryToken? = nil,
@@ -58,10 +58,10 @@ extension ModelContext {
     }
   }
 
-  /// Deletes a store's history before a transaction, which stays.
+  /// Deletes the history of a store before a transaction, which is kept.
   ///
-  /// - Throws: `BatchError` with code `foreignIdentifier` for a token of another store, `busy` and
-  ///   SQLite's other errors; nothing is deleted then.
+  /// - Throws: `BatchError` with code `foreignIdentifier` for a token of another store; `busy` and
+  ///   other errors of SQLite. Nothing is then deleted.
   /// - Complexity: O(*n*) in the deleted changes, in one transaction.
   public func deleteHistory(before token: HistoryToken) throws(BatchError) {
     try throwNoted()
@@ -114,7 +114,7 @@ extension ModelContext {
     } else if token.transaction > last {
       reason = "the history ends with transaction \(last), before \(token.transaction)"
     } else {
-      // The token's transaction may be deleted, if it is the last one that is.
+      // The transaction of the token may be deleted if it is the last deleted one.
       let mark = try number(
         """
         SELECT mark FROM _batch_history WHERE id = \(token.transaction)

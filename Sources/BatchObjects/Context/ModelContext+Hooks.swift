@@ -2,14 +2,14 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// How often hooks may change further objects: as often as in Core Data.
+  /// The limit to rounds in which hooks change further objects, as in Core Data.
   private static let hookLimit = 1_000
 
-  /// Calls the hooks of unsaved objects, and validates them.
+  /// Calls the hooks of unsaved objects, and validates the objects.
   ///
-  /// - Returns: The objects whose hooks were called, to be called again after the save.
-  /// - Throws: `BatchError` with code `validationFailed` for all problems, `endlessHooks`, and what
-  ///   a hook could not set.
+  /// - Returns: The objects whose hooks were called; they are called again after the save.
+  /// - Throws: `BatchError` with code `validationFailed` for all problems, `endlessHooks`, or an
+  ///   error of setting a value in a hook.
   func prepareToSave() throws(BatchError) -> [ManagedObject] {
     try withoutSaving { () throws(BatchError) in
       let told = try tellOfSave()
@@ -19,12 +19,12 @@ extension ModelContext {
     }
   }
 
-  /// Calls `willSave` of unsaved objects, and of those that become unsaved by it.
+  /// Calls `willSave` of unsaved objects, and of those that become unsaved as a result.
   private func tellOfSave() throws(BatchError) -> [ManagedObject] {
     var additions = unsaved.additions
     var told = unsaved.all()
     for object in told { object.willSave() }
-    // Usually this is all, and nothing needs to be remembered.
+    // Usually no more objects were added, and nothing needs to be remembered.
     guard unsaved.additions > additions else { return told }
     var known = Set(told.map(ObjectIdentifier.init))
     for _ in 0..<Self.hookLimit {
@@ -56,7 +56,7 @@ extension ModelContext {
       }
     }
     guard !problems.isEmpty else { return }
-    // The caller who corrects these needs to know the others too.
+    // A caller who corrects these problems also needs to know the others.
     let found = Set(problems.map(\.identifier))
     for store in container.stores.indices where container.stores[store].isWritable {
       let refused = try? refusals(inStore: store, through: writer(to: store))
@@ -65,7 +65,6 @@ extension ModelContext {
     if let error = BatchError(.validationFailed, problems) { throw error }
   }
 
-  /// The problems that an object's class finds.
   private func problems(of object: ManagedObject) throws(BatchError) -> [SaveProblem] {
     do {
       try object.validate()
@@ -81,7 +80,7 @@ extension ModelContext {
 }
 
 extension SaveProblem {
-  /// The problems that an object's own validation finds.
+  /// Makes a problem that the validation of an object has found.
   fileprivate init(_ object: ManagedObject, _ property: String?, _ reason: String) {
     let value = property.flatMap { name in
       object.entity?.slots[name].flatMap { slot in object.changes[slot] ?? object.row?[slot] }

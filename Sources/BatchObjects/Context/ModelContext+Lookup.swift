@@ -4,22 +4,22 @@ public import BatchPlatform
 import BatchSQLite
 
 extension ModelContext {
-  /// The object of an identifier if it is in the context; never reads.
+  /// Returns the object with an identifier if it is in the context; never reads a row.
   public func registeredModel<Model: ManagedObject>(
     for identifier: PersistentIdentifier
   ) -> Model? {
     registered(identifier) as? Model
   }
 
-  /// The object of an identifier; a fault if it is not in the context yet.
+  /// Returns the object with an identifier, or a fault if it is not in the context yet.
   ///
-  /// Nothing is read until the object is used, and only then does a missing row show. Entities with
-  /// sub-entities are the exception: only the row determines the class of its one object. So it is
-  /// read, and the object's identifier names its own entity.
+  /// Nothing is read until the object is used, so a missing row is not noticed before. Entities
+  /// with sub-entities are an exception: only the row determines the class of the object. So the
+  /// row is read, and the identifier of the object has its concrete entity.
   ///
-  /// The object of an identifier that the container does not know, such as another context's temporary one,
-  /// is a plain `ManagedObject`, so cast with `as?`;
-  /// ``existingModel(for:as:)`` throws `foreignIdentifier` instead.
+  /// If the container does not know the identifier, such as a temporary one of another context, the
+  /// object is a plain `ManagedObject`, so cast with `as?`; ``existingModel(for:as:)`` throws
+  /// `foreignIdentifier` instead.
   public func model(for identifier: PersistentIdentifier) -> ManagedObject {
     if let object = registered(identifier) { return object }
     guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
@@ -31,11 +31,11 @@ extension ModelContext {
     return (try? object(of: identifier, entity, row)) ?? register(concrete, own)
   }
 
-  /// The object of an identifier, with its row; never a fault.
+  /// Returns the object with an identifier, with its row; never a fault.
   ///
   /// - Throws: `BatchError` with code `objectNotFound` if there is no such row, `foreignIdentifier`
-  ///   if the identifier belongs to another container's store, `modelTypeMismatch` if the object is
-  ///   not a `Model`, `valueMismatch` if the row does not fit its class.
+  ///   if the identifier belongs to a store of another container, `modelTypeMismatch` if the object
+  ///   is not a `Model`, `valueMismatch` if the row does not fit its class.
   /// - Complexity: At most one statement.
   public func existingModel<Model: ManagedObject>(
     for identifier: PersistentIdentifier,
@@ -45,9 +45,9 @@ extension ModelContext {
     return try cast(existing(identifier), as: type)
   }
 
-  /// The object of a URI, with its row.
+  /// Returns the object of a URI, with its row.
   ///
-  /// Nil if the URI names no entity of the container's stores, or no row.
+  /// It is nil if no store of the container has the entity, or if there is no such row.
   ///
   /// - Throws: `BatchError` if the row cannot be read.
   public func model(with uri: URL) throws(BatchError) -> ManagedObject? {
@@ -61,7 +61,7 @@ extension ModelContext {
     }
   }
 
-  /// The object of an identifier, if there is one and it is a `Model`.
+  /// The object with an identifier, if it exists and is a `Model`.
   ///
   /// If the row exists but cannot be read, the context's next throwing call throws the reason.
   public subscript<Model: ManagedObject>(
@@ -76,7 +76,7 @@ extension ModelContext {
     }
   }
 
-  /// The object as one of a class, or an error of code `modelTypeMismatch`.
+  /// Casts an object, or throws `modelTypeMismatch`.
   func cast<Model: ManagedObject>(
     _ object: ManagedObject,
     as type: Model.Type
@@ -91,7 +91,7 @@ extension ModelContext {
 
   private func existing(_ identifier: PersistentIdentifier) throws(BatchError) -> ManagedObject {
     if let object = registered(identifier) {
-      // Setting a fault's values does not show whether its row still exists.
+      // Setting values of a fault does not show whether its row still exists.
       if object.unsaved == .insert || object.unsaved == .delete { return object }
       if object.hasCurrentRow { return object }
     }
@@ -103,11 +103,11 @@ extension ModelContext {
     return try object(of: identifier, entity, row)
   }
 
-  /// The one object of a row just read; an object that already has a row keeps it, unless that is
-  /// known to be outdated.
+  /// The object of a row that was just read; an object keeps the row that it has, unless that is
+  /// outdated.
   ///
-  /// - Throws: `BatchError` with code `valueMismatch` for a row that does not fit its class, and
-  ///   the errors of `replaceRelatives(of:_:)`.
+  /// Throws `valueMismatch` for a row that does not fit its class, or an error of
+  /// `replaceRelatives(of:_:)`.
   func object(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity,
@@ -124,10 +124,9 @@ extension ModelContext {
     return object
   }
 
-  /// Releases objects of a row that now belongs to another entity: they are in no context any more,
-  /// as if the row had been deleted.
+  /// Releases objects of a row that now belongs to another entity, as if the row had been deleted.
   ///
-  /// - Throws: `BatchError` with code `mergeConflict` if such an object has unsaved changes.
+  /// Throws `mergeConflict` if such an object has unsaved changes.
   func replaceRelatives(
     of identifier: PersistentIdentifier,
     _ entity: ModelEntity
@@ -145,7 +144,7 @@ extension ModelContext {
     }
   }
 
-  /// The objects with an identifier's key in other entities of its hierarchy.
+  /// The objects with the same key in other entities of the hierarchy.
   func objectsOfRelatives(
     _ identifier: PersistentIdentifier,
     _ entity: ModelEntity
@@ -156,7 +155,7 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity of a row, and the row's identifier in it.
+  /// The concrete entity of a row, and its identifier there.
   func concrete(
     _ identifier: PersistentIdentifier,
     _ entity: ModelEntity,

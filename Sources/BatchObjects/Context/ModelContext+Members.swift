@@ -3,8 +3,9 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The objects that the store relates to an object; the last result, if all of those still exist
-  /// and the context has not changed since.
+  /// The objects that the store relates to an object.
+  ///
+  /// The last result is used again if all its objects still exist and the context has not changed.
   func committed(
     _ object: ManagedObject,
     _ relationship: Relationship
@@ -29,19 +30,18 @@ extension ModelContext {
     return objects
   }
 
-  /// Reads the objects that the store relates to some objects, and notes them with each.
+  /// Reads the objects that the store relates to some objects, and stores them with each.
   ///
   /// SQLite reads the keys from a closure. If the referring column has no index, SQLite creates one
-  /// for the statement: it scans the table once, however many objects there are.
-  ///
-  /// - Returns: The objects related to any of them, since a context keeps no object alive.
+  /// for the statement: it scans the table once, however many objects there are. The result keeps
+  /// all related objects alive, since the context does not.
   func readMembers(
     of objects: [ManagedObject],
     _ relationship: Relationship
   ) throws(BatchError) -> [ManagedObject] {
     let owners = objects.filter { $0.unsaved != .insert && $0.persistentModelID.key != nil }
     if owners.isEmpty { return [] }
-    // Not the objects: the statement keeps its bound values.
+    // The closure must not capture the objects: the statement keeps its bound values.
     let keys = owners.map { SQLValue($0.persistentModelID.key?.components[0] ?? .null) }
     let entity = relationship.destination
     let statement = try connection(to: entity.store).prepare(
@@ -73,7 +73,7 @@ extension ModelContext {
     return found
   }
 
-  /// Reads the related objects in the store, for the requested relationships of some objects.
+  /// Reads related objects from the store, for selected relationships of some objects.
   func readMembers(
     of objects: some Sequence<ManagedObject>,
     where isWanted: (Relationship) -> Bool
@@ -100,7 +100,7 @@ extension ModelContext {
     )
   }
 
-  /// The object of a statement's current row, whose columns begin at a given one.
+  /// The object of the current row, whose columns begin at `first`.
   private func member(
     _ entity: ModelEntity,
     _ statement: borrowing Statement,
@@ -122,7 +122,7 @@ extension ModelEntity {
 }
 
 extension Relationship {
-  /// The condition for rows related to the object with a key, which is an SQL expression.
+  /// The condition for rows related to an object, whose key is an SQL expression.
   fileprivate func condition(ofKey owner: String) throws(BatchError) -> String {
     let related =
       switch storage {

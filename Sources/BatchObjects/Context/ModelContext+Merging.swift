@@ -2,15 +2,15 @@ public import BatchIdentifiers
 public import BatchPlatform
 
 extension ModelContext {
-  /// Whether this context merges what other contexts of the container save.
+  /// Whether this context merges changes that other contexts of the container save.
   ///
   /// It merges between pieces of work, never within one, where a value could change after it was
-  /// read: in an actor's context, such as a ``BackgroundContext``, before each job of its executor;
-  /// in any other, before each fetch and look-up that can throw. Unsaved changes are kept, as in
-  /// ``mergeChanges(_:)->[ManagedObject]``.
+  /// read. For the context of an actor, such as a ``BackgroundContext``, this is before each job of
+  /// its executor; for any other context, before each fetch and look-up that can throw. Unsaved
+  /// changes are kept, as in ``mergeChanges(_:)->[ManagedObject]``.
   ///
-  /// Otherwise, changes show in objects without unsaved changes, once refreshed, fetched or looked
-  /// up again.
+  /// Without merging, changes are visible in objects without unsaved changes after they are
+  /// refreshed, fetched or looked up again.
   public var automaticallyMergesChangesFromParent: Bool {
     get { mergesSaved }
     set {
@@ -21,13 +21,14 @@ extension ModelContext {
     }
   }
 
-  /// Updates objects with changes made elsewhere; reads nothing except for new objects of an entity
-  /// with sub-entities, see ``model(for:)``.
+  /// Updates objects with changes that were made elsewhere.
   ///
-  /// Objects of updated rows become faults, those of deleted rows `isDeleted`. An object keeps its
-  /// unsaved values. Unlike in Core Data, these do not silently overwrite what others saved for the
-  /// same attribute meanwhile: that is a conflict, and so is a deleted row.
+  /// Objects of updated rows become faults, and objects of deleted rows become `isDeleted`. Nothing
+  /// is read, except for new objects of an entity with sub-entities, see ``model(for:)``. An object
+  /// keeps its unsaved values. Unlike in Core Data, these do not silently overwrite values that
+  /// others have saved for the same attribute: that is a conflict, and so is a deleted row.
   ///
+  /// - Returns: The objects of inserted rows, as faults, which the context does not keep alive.
   /// - Returns: The objects of the inserted rows, as faults, which the context does not keep alive.
   @discardableResult
   public func mergeChanges(_ changes: ModelChanges) -> [ManagedObject] {
@@ -36,11 +37,9 @@ extension ModelContext {
     return changes.inserted.map { model(for: $0) }
   }
 
-  /// Updates objects with changes given by URIs.
+  /// Updates objects with changes given by URIs; ignores URIs that are unknown in this container.
   ///
-  /// URIs that mean nothing in this container are ignored.
-  ///
-  /// - Returns: As `mergeChanges(_:)` does.
+  /// - Returns: As for `mergeChanges(_:)`.
   @discardableResult
   public func mergeChanges(
     inserted: [URL] = [],
@@ -58,7 +57,7 @@ extension ModelContext {
 
   /// Updates objects with changes given by identifiers.
   ///
-  /// - Returns: As `mergeChanges(_:)` does.
+  /// - Returns: As for `mergeChanges(_:)`.
   @discardableResult
   public func mergeChanges(
     inserted: [PersistentIdentifier] = [],
@@ -68,21 +67,23 @@ extension ModelContext {
     mergeChanges(ModelChanges(inserted: inserted, updated: updated, deleted: deleted))
   }
 
-  /// Updates objects of several contexts, all of them the caller's.
+  /// Updates objects of several contexts, all of which belong to the caller.
   public static func mergeChanges(_ changes: ModelChanges, into contexts: [ModelContext]) {
     for context in contexts { context.mergeChanges(changes) }
   }
 
-  /// Notes what other contexts have saved since the last time, where that cannot change what the
-  /// current work has read: in a merging context of an executor, that is between two pieces of
-  /// work.
+  /// Takes note of saves of other contexts, unless this could change values that the current work
+  /// has read.
+  ///
+  /// A merging context of an executor does this only between two pieces of work.
   func noticeSaved() {
     if queue == nil || !mergesSaved { mergeSaved() }
   }
 
-  /// Merges what other contexts have saved since the last time, if this context merges.
+  /// Merges saves of other contexts, if this context merges.
   ///
-  /// Otherwise no object keeps an outdated row once it is refreshed or fetched.
+  /// Otherwise, this only ensures that no object keeps an outdated row when it is refreshed or
+  /// fetched.
   func mergeSaved() {
     guard let inbox, inbox.hasChanges else { return }
     generation += 1

@@ -3,11 +3,11 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// Reads the objects related to fetched ones, and keeps them until the next prefetching fetch,
-  /// since the context itself keeps no object alive.
+  /// Reads the objects related to fetched ones, and keeps them until the next fetch with
+  /// prefetching, since the context itself keeps no objects alive.
   ///
-  /// - Complexity: One look-up per related object. If other rows hold the relationship, without an
-  ///   index, their table is read once.
+  /// Each related object costs one look-up. If other rows have the relationship in a column without
+  /// an index, their table is read once.
   func prefetch<Model: PersistentModel>(
     _ properties: [PartialKeyPath<Model>],
     of models: [Model]

@@ -1,21 +1,19 @@
 extension ModelContext {
-  /// Turns an object into a fault, which reads its row when used.
+  /// Turns an object into a fault, which reads its row when it is used.
   ///
-  /// It then shows what another context of the container saved. Otherwise ``stalenessInterval``
-  /// decides between the object's earlier row and the stored one. An unsaved new object is left
-  /// alone.
-  ///
-  /// A deleted object remains deleted if `mergeChanges` is true; if false, its deletion is reverted
-  /// with all its effects.
+  /// It then has values that another context of the container has saved. For other changes,
+  /// ``stalenessInterval`` decides between the object's previous row and the stored one. An unsaved
+  /// new object stays unchanged. A deleted object remains deleted if `mergeChanges` is true;
+  /// otherwise, its deletion is reverted with all its effects.
   ///
   /// - Parameters:
-  ///   - object: An object of this context; one of another context is left alone.
-  ///   - mergeChanges: Whether to keep unsaved values; they then cannot conflict with the new row.
+  ///   - object: An object of this context; objects of other contexts stay unchanged.
+  ///   - mergeChanges: Whether to keep unsaved values, which then cannot conflict with the new row.
   public func refresh(_ object: ManagedObject, mergeChanges: Bool) {
     checkQueue()
     noticeSaved()
     guard object.modelContext === self, object.unsaved != .insert else { return }
-    // A deleted object with changes to keep stays deleted.
+    // A deleted object stays deleted if its changes are kept.
     object.stored = mergeChanges && object.isGone ? .gone(nil) : object.stored.asFault
     object.bases = SlotValues()
     object.members = [:]
@@ -33,7 +31,6 @@ extension ModelContext {
     for object in registry.objects { refresh(object, mergeChanges: true) }
   }
 
-  /// Removes an object from the context.
   func detach(_ object: ManagedObject) {
     if object.unsaved == .insert {
       object.draft.values = object.changedValues.filter { object.entity?.slots[$0.key] != nil }

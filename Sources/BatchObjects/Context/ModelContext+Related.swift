@@ -3,7 +3,6 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The relationship of this name of an object's entity.
   func relationship(
     _ name: String,
     of object: ManagedObject
@@ -12,7 +11,7 @@ extension ModelContext {
     return try relationship(name, of: entity, object)
   }
 
-  /// The relationship with this name of an entity, the object's current or future one.
+  /// A relationship of an entity, which is the object's current or future one.
   func relationship(
     _ name: String,
     of entity: ModelEntity,
@@ -30,7 +29,7 @@ extension ModelContext {
 
   // MARK: Reading
 
-  /// The objects related to an object, saved or not.
+  /// The objects related to an object, whether saved or not.
   func related(
     to object: ManagedObject,
     by relationship: Relationship
@@ -74,7 +73,7 @@ extension ModelContext {
   ) throws(BatchError) -> ManagedObject? {
     guard let entity = object.entity else { return nil }
     if let reference = object.references[slot] {
-      // Nothing refers to a new object that was forgotten.
+      // A new object that was forgotten is not referred to.
       return reference.modelContext === self ? reference : nil
     }
     let value = try object.value(at: slot, entity)
@@ -84,7 +83,7 @@ extension ModelContext {
       in: connection(to: destination.store)
     )
     if let object = registered(identifier) { return object }
-    // Only the row determines its class within a hierarchy.
+    // Within a hierarchy, only the row determines the class.
     if destination.concrete != nil,
       let row = try destination.row(of: identifier, in: connection(to: destination.store))
     {
@@ -95,7 +94,7 @@ extension ModelContext {
 
   // MARK: Changing
 
-  /// Relates some objects, and no others, to an object.
+  /// Relates exactly these objects to an object.
   func relate(
     _ object: ManagedObject,
     to others: [ManagedObject],
@@ -186,7 +185,7 @@ extension ModelContext {
     }
   }
 
-  /// Ends an object's relationships to those that only one object can have.
+  /// Ends the relationships of the target to other objects, if only one object can have it.
   private func part(
     _ target: ManagedObject,
     fromAllBut object: ManagedObject,
@@ -223,13 +222,13 @@ extension ModelContext {
 }
 
 extension ManagedObject {
-  /// Whether a column of the object refers to another one, as far as known without reading.
+  /// Whether a column refers to an object, as far as this is known without reading.
   final func refers(to other: ManagedObject, at slot: Int) -> Bool {
     if references[slot] != nil || changes[slot] != nil { return isSet(to: other, at: slot) }
     return row.map { $0[slot].isKey(of: other) } ?? true
   }
 
-  /// Whether a column of the object was set to another one, unsaved.
+  /// Whether a column was set to an object, and this is unsaved.
   final func isSet(to other: ManagedObject, at slot: Int) -> Bool {
     if let reference = references[slot] { return reference === other }
     return changes[slot]?.isKey(of: other) ?? false

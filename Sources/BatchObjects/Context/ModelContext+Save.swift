@@ -5,24 +5,23 @@ extension ModelContext {
   /// Writes all unsaved changes: insertions, changed values and deletions.
   ///
   /// Each store gets one transaction, which commits or leaves no trace. With several stores,
-  /// everything is written before the first commits; only if a commit fails after another
-  /// succeeded, one store is saved and the other is not, and the objects show which.
+  /// everything is written before the first commit; only if a commit fails after another has
+  /// succeeded, one store is saved and the other is not, and the objects show which. If this
+  /// throws, changes that were not written remain unsaved. Saving nothing succeeds.
   ///
-  /// If it throws, what was not written remains unsaved. Saving nothing succeeds.
+  /// Before anything is written, ``ManagedObject/willSave()`` and ``ManagedObject/validate()`` are
+  /// called. If a row already has the unique values of a new object, see
+  /// ``ModelProperty/unique(_:)-(String)``, the new object becomes the object of that row: its set
+  /// values are written to the row; other values and related objects stay. If several such objects
+  /// are saved at once, the last one wins. If the context already has an object of the row, that
+  /// object gets the values too, and look-ups still find it.
   ///
-  /// Before anything is written, it calls ``ManagedObject/willSave()`` and
-  /// ``ManagedObject/validate()``. If a row already has the unique values of a new object, see
-  /// ``ModelProperty/unique(_:)-(String)``, the new object becomes that row's object: its set
-  /// values are written to the row; other values and related objects stay. Of several such objects
-  /// in one save, the last wins. If the context has an object of the row, that one gets the values
-  /// too, and look-ups still find it.
-  ///
-  /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else changed, see
-  ///   ``mergePolicy``; `validationFailed` for objects that do not satisfy their classes,
-  ///   `constraint` for what the database refuses, both with all `saveProblems`; `missingKey` for a
-  ///   new object without a key, `valueMismatch` for a row that would not fit its class, `busy` if
-  ///   another process holds the database longer than the busy timeout, `readOnly`, `nestedSave`
-  ///   within a transaction that somebody else commits.
+  /// - Throws: `BatchError` with code `mergeConflict` for rows that others have changed, see
+  ///   ``mergePolicy``; `validationFailed` for objects that do not satisfy their classes and
+  ///   `constraint` for objects that the database refuses, both with all `saveProblems`;
+  ///   `missingKey` for a new object without a key; `valueMismatch` for a row that would not fit
+  ///   its class; `busy` if another process holds the database for longer than the busy timeout;
+  ///   `readOnly`; `nestedSave` within a transaction that its owner commits.
   /// - Complexity: Two statements per object.
   public func save() throws(BatchError) {
     try throwNoted()
@@ -34,8 +33,6 @@ extension ModelContext {
   }
 
   /// Runs `body`, which must not commit: the caller saves its changes.
-  ///
-  /// - Throws: What `body` throws.
   package func withoutSaving<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -44,7 +41,7 @@ extension ModelContext {
     return try body()
   }
 
-  /// Refuses to commit part of what somebody else commits as a whole.
+  /// Refuses to commit a part of changes that their owner commits as a whole.
   func requireOwnSave() throws(BatchError) {
     guard isSavedByOwner else { return }
     throw BatchError(
@@ -54,7 +51,6 @@ extension ModelContext {
     )
   }
 
-  /// The stores with unsaved changes.
   private func storesToSave() -> [Int] {
     var isChanged = container.stores.indices.map { !links.of(store: $0).isEmpty }
     for statement in statements { isChanged[statement.store] = true }
@@ -64,13 +60,13 @@ extension ModelContext {
     return container.stores.indices.filter { isChanged[$0] }
   }
 
-  /// Gives new objects the identifiers that they will have once saved.
+  /// Gives new objects the identifiers that they will have once they are saved.
   ///
-  /// Objects with permanent identifiers keep them. The objects remain unsaved.
+  /// Objects with permanent identifiers keep them, and all objects remain unsaved.
   ///
   /// - Throws: `BatchError` with code `missingKey` for an object without a value for a key that
-  ///   must be set; `noContext` for an object that is not in this context; SQLite's errors. No
-  ///   identifier has changed then.
+  ///   must be set; `noContext` for an object that is not in this context; an error of SQLite. No
+  ///   identifier has then changed.
   public func obtainPermanentIdentifiers(for objects: [ManagedObject]) throws(BatchError) {
     try throwNoted()
     let objects = objects.filter { $0.persistentModelID.isTemporary }
@@ -93,8 +89,8 @@ extension ModelContext {
 
   /// Saves to some stores.
   ///
-  /// Each store's transaction contains those of the following stores, always in this order, so no
-  /// two contexts wait for each other.
+  /// The transaction of each store contains those of the following ones, always in the same order,
+  /// so no two contexts wait for each other.
   private func save(_ stores: ArraySlice<Int>) throws(BatchError) {
     guard let store = stores.first else { return }
     let writer = try writableConnection(to: store)
@@ -112,7 +108,7 @@ extension ModelContext {
             // An error of the commit belongs to this store.
             isOwn = true
           }
-          // In the order of the commits, so before the next commit.
+          // Objects are updated in the order of the commits, so before the next commit.
           if let written { finish(written) }
           return
         } catch {
@@ -128,31 +124,25 @@ extension ModelContext {
     }
   }
 
-  /// The changes written to one store, in a transaction not yet committed.
+  /// The changes written to one store, in a transaction that is not committed yet.
   struct Written {
     fileprivate let store: Int
     fileprivate let save: StoreSave
     fileprivate let propagation: DeletionPropagation
     fileprivate let upserts: Upserts
 
-    /// The problems, if it was a trial.
     var problems: [SaveProblem] { save.problems }
 
-    /// Restores all objects, since the transaction was rolled back.
+    /// Restores all objects after the transaction was rolled back.
     func discard() {
       upserts.undo()
       propagation.undo()
     }
   }
 
-  /// Writes the unsaved changes of one store, inside the caller's transaction.
+  /// Writes the unsaved changes of one store, within the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - store: The index of the store.
-  ///   - writer: A connection to it.
-  ///   - manner: How to treat what the database refuses.
-  /// - Returns: What was written, for ``finish(_:)`` after the commit.
-  /// - Throws: As ``save()`` does; all objects are then unchanged.
+  /// The result is for ``finish(_:)`` after the commit. If this throws, all objects are unchanged.
   func write(
     toStore store: Int,
     through writer: Connection,
@@ -161,7 +151,7 @@ extension ModelContext {
     var propagation = DeletionPropagation(self)
     var upserts = Upserts(self)
     do throws(BatchError) {
-      // The store's current state counts, which another connection may not see.
+      // The current state of the store counts, which another connection may not see.
       let save = try reading(store, through: writer) { () throws(BatchError) in
         try propagation.propagate(inStore: store)
         try upserts.resolve(inStore: store, through: writer)
@@ -191,12 +181,10 @@ extension ModelContext {
     }
   }
 
-  /// Whether other stores have unsaved changes.
   func changesStores(but store: Int) -> Bool {
     container.stores.count > 1 && storesToSave().contains { $0 != store }
   }
 
-  /// Saves the unsaved changes of other stores.
   func saveStores(but store: Int) throws(BatchError) {
     try save(storesToSave().filter { $0 != store }[...])
   }
@@ -219,7 +207,6 @@ extension ModelContext {
     container.changes.send(changes, except: inbox)
   }
 
-  /// The connection that writes to a store.
   func writableConnection(to store: Int) throws(BatchError) -> Connection {
     try requireWritable(store)
     return try writer(to: store)
@@ -239,7 +226,7 @@ extension ModelContext {
 
   /// Updates objects to their committed state.
   private func finish(_ save: StoreSave) {
-    // Deleted ones first: a new object may have the key of a deleted one.
+    // Deleted objects are removed first: a new object may have the key of a deleted one.
     for case (let object, .deleted) in save.outcomes {
       registry.remove(object)
       unsaved.set(nil, of: object)
@@ -260,14 +247,13 @@ extension ModelContext {
     }
   }
 
-  /// Gives an object another identifier.
   func rename(_ object: ManagedObject, _ identifier: PersistentIdentifier) {
     let old = object.persistentModelID
     guard old != identifier else { return }
     registry.remove(object)
     var stale = [registry[identifier]].compactMap(\.self)
     if let entity = object.entity { stale += objectsOfRelatives(identifier, entity) }
-    // An object with this identifier is being deleted by the same save, and makes room.
+    // The same save deletes an object with this identifier, which is removed first.
     for other in stale where !other.hasChanges { forget(other) }
     object.identity = identifier
     registry.add(object, identifier)
@@ -275,6 +261,6 @@ extension ModelContext {
 }
 
 extension BatchError.Code {
-  /// A commit was attempted within work that is committed as a whole.
+  /// A commit was attempted within work that its owner commits as a whole.
   public static let nestedSave = Self(rawValue: "nestedSave")
 }

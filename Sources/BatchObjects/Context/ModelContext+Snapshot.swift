@@ -3,16 +3,16 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// Applies a snapshot's changes to its object, to be saved; reads nothing.
+  /// Applies the changes of a snapshot to its object, to be saved; reads nothing.
   ///
-  /// All other attributes of the object then have the snapshot's values. If the row has changed
-  /// since, saving conflicts, as ``mergePolicy`` decides. So `context.delete(try
-  /// context.apply(snapshot))` deletes the row only as it was.
+  /// All other attributes of the object get the values of the snapshot too. If the row has changed
+  /// since the snapshot, the save has a conflict, which ``mergePolicy`` resolves. So
+  /// `context.delete(try context.apply(snapshot))` deletes the row only if it is unchanged.
   ///
   /// - Returns: The object, which is unchanged if the snapshot is.
-  /// - Throws: `BatchError` with code `foreignIdentifier` for a snapshot of another container's
-  ///   store; `valueMismatch`, `immutableAttribute` or `unknownAttribute` for what cannot be set;
-  ///   `objectNotFound` if the object is deleted here.
+  /// - Throws: `BatchError` with code `foreignIdentifier` for a snapshot of a store of another
+  ///   container; `valueMismatch`, `immutableAttribute` or `unknownAttribute` for a value that
+  ///   cannot be set; `objectNotFound` if the object is deleted here.
   @discardableResult
   public func apply<Model>(_ snapshot: ModelSnapshot<Model>) throws(BatchError) -> Model {
     try throwNoted()

@@ -3,15 +3,13 @@ public import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// Whether there are unsaved changes.
-  ///
-  /// Both objects and pairs in separate tables, which the objects do not know of, count.
+  /// Whether there are unsaved changes: of objects, or of pairs in separate tables.
   public var hasChanges: Bool {
     checkQueue()
     return !unsaved.isEmpty || !links.isEmpty || !statements.isEmpty
   }
 
-  /// The objects that the next save inserts, in the order of insertion.
+  /// The objects that the next save inserts, in the order in which they were inserted here.
   public var insertedModelsArray: [ManagedObject] { unsavedModels(.insert) }
 
   /// The objects with values that the next save writes.
@@ -27,9 +25,9 @@ extension ModelContext {
 
   /// Inserts a new object into the context, for the next save to write to a store.
   ///
-  /// If several stores have the entity, it goes to the first writable one. Problems, such as an
-  /// unknown entity or an object of another context, are thrown by the context's next throwing
-  /// call.
+  /// If several stores have the entity, the object goes to the first writable one. Problems, such
+  /// as an unknown entity or an object of another context, are thrown by the context's next
+  /// throwing call.
   public func insert(_ object: ManagedObject) {
     checkQueue()
     do {
@@ -39,11 +37,10 @@ extension ModelContext {
     }
   }
 
-  /// A new object of an entity, for the next save to insert into a store; for entities that no
-  /// class claims.
+  /// Inserts a new object of an entity, for entities that no class claims.
   ///
   /// - Throws: `BatchError` with code `unknownEntity` if no store has the entity, `readOnly` if
-  ///   none of them is writable.
+  ///   none of these stores is writable.
   public func insertNewObject(ofEntity name: String) throws(BatchError) -> ManagedObject {
     try throwNoted()
     let entity = try container.writableEntity(named: name)
@@ -54,9 +51,9 @@ extension ModelContext {
 
   /// Marks an object for deletion by the next save.
   ///
-  /// The effects of delete rules on related objects show from the next fetch or look-up on, and
-  /// whenever related objects are requested. A new object is forgotten immediately. An object of
-  /// another context is left alone, and the context's next throwing call reports it.
+  /// The effects of delete rules on related objects are visible after the next fetch or look-up,
+  /// and whenever related objects are requested. A new object is forgotten immediately. An object
+  /// of another context stays unchanged, and the context's next throwing call reports it.
   public func delete(_ object: ManagedObject) {
     checkQueue()
     guard object.modelContext === self else {
@@ -82,9 +79,9 @@ extension ModelContext {
 
   /// Reverts all unsaved changes; reads nothing.
   ///
-  /// New objects leave the context, with their attributes but without related objects; values and
-  /// deleted objects are restored. Pending errors of setting, inserting and deleting are forgotten;
-  /// those of reading are not.
+  /// New objects leave the context, with their attributes but without related objects; changed
+  /// values and deleted objects are restored. Pending errors of setting, inserting and deleting are
+  /// forgotten, but not those of reading.
   public func rollback() {
     checkQueue()
     let objects = unsaved.all()
@@ -93,7 +90,7 @@ extension ModelContext {
       object.dropChanges()
       object.stored = object.stored.asKept
       track(object, nil)
-      // A new object may have got its identifier meanwhile.
+      // A new object may have taken its identifier in the meantime.
       registry.add(object, object.persistentModelID)
     }
     links = UnsavedLinks()
@@ -103,11 +100,11 @@ extension ModelContext {
     dropNotedChange()
   }
 
-  /// Runs `body` and saves; reverts all unsaved changes if either throws.
+  /// Runs `body` and saves; reverts all unsaved changes if either of them throws.
   ///
-  /// Earlier unsaved changes are saved or reverted too.
+  /// Earlier unsaved changes are also saved or reverted.
   ///
-  /// - Throws: What `body` or ``save()`` throws.
+  /// - Throws: The error of `body` or ``save()``.
   public func transaction<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       let result = try body()
@@ -119,7 +116,7 @@ extension ModelContext {
     }
   }
 
-  /// Notes what a save will do with an object; nil for nothing.
+  /// Records the pending change of an object; nil for none.
   func track(_ object: ManagedObject, _ kind: ManagedObject.Unsaved?) {
     guard object.unsaved != kind else { return }
     if kind == .delete || object.unsaved == .delete { lastRelated = nil }
@@ -129,20 +126,19 @@ extension ModelContext {
 
   // MARK: New objects
 
-  /// Inserts a new object into the context, or undeletes one.
+  /// Inserts a new object into the context, or restores a deleted one.
   func take(_ object: ManagedObject) throws(BatchError) {
     if object.modelContext === self {
-      // As in SwiftData, inserting a deleted object undeletes it.
+      // As in SwiftData, inserting a deleted object restores it.
       if object.unsaved == .delete { keep(object) }
       return
     }
     adopt(object, try entity(ofNew: object))
   }
 
-  /// Inserts a new object into the context of the object to relate it to.
+  /// Inserts a new object into the context of the objects to relate to it.
   ///
-  /// - Throws: As ``ManagedObject/setRelatedObjects(_:forKey:)`` does; the object has not moved
-  ///   then.
+  /// If this throws, the object has not moved.
   func take(
     _ object: ManagedObject,
     relating others: [ManagedObject],
@@ -167,8 +163,8 @@ extension ModelContext {
     return try container.writableEntity(named: name)
   }
 
-  /// Inserts a new object into this context, and then all new objects related to it, however long
-  /// the chain is.
+  /// Inserts a new object into this context, and then all new objects related to it, without
+  /// recursion.
   private func adopt(_ object: ManagedObject, _ entity: ModelEntity) {
     object.environment = environment(of: entity)
     registry.add(object, object.persistentModelID)
@@ -183,7 +179,7 @@ extension ModelContext {
     joining = []
   }
 
-  /// Applies the values set on an object before it was in the context.
+  /// Applies the values that were set on an object before it was in the context.
   private func unpackDraft(of object: ManagedObject) {
     let draft = object.draft
     object.draft = ManagedObject.Draft()
@@ -212,7 +208,6 @@ extension ModelContext {
     if let error = draft.error { noteChange(error) }
   }
 
-  /// Removes an object and its unsaved changes from the context.
   func forget(_ object: ManagedObject) {
     registry.remove(object)
     links.remove(of: object)
@@ -246,7 +241,7 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity with this name in the first writable store that has it.
+  /// The entity in the first writable store that has it.
   func writableEntity(named name: String) throws(BatchError) -> ModelEntity {
     let found = entities.compactMap { models in
       models[name] ?? models.values.first { SQLName.equal($0.entity.name, name) }
@@ -267,6 +262,6 @@ extension ModelContainer {
 extension Store {
   /// Whether contexts may write to the store.
   ///
-  /// Core Data's own files have columns and tables that need maintenance, and are read-only.
+  /// Core Data's own files are read-only, since they have columns and tables that need maintenance.
   package var isWritable: Bool { !isReadOnly && coreData == nil }
 }

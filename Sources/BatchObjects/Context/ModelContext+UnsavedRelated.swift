@@ -3,8 +3,9 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ModelContext {
-  /// The context's unsaved changes, as rows and pairs for a predicate about related objects; nil if
-  /// there are none or they do not count.
+  /// The unsaved changes as rows and pairs, for a predicate about related objects.
+  ///
+  /// They are nil if there are none, or if they do not count.
   func unsavedRelated<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>
   ) -> UnsavedRelated? {
@@ -73,7 +74,7 @@ extension ModelContext {
 }
 
 extension ManagedObject {
-  /// The parts of the object's key; for an object without one, a stand-in for the statement.
+  /// The parts of the object's key; for an object without a key, a placeholder for the statement.
   func keyInMemory(of count: Int) -> [SQLValue] {
     if let key = persistentModelID.key { return key.components.map { SQLValue($0) } }
     let own = "\(persistentModelID)"

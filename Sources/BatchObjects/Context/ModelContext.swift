@@ -2,9 +2,9 @@ public import BatchIdentifiers
 import BatchSQLite
 import Dispatch
 
-/// Holds objects: one per identifier, whose rows it reads when needed.
+/// Holds objects, one per identifier, and reads their rows when needed.
 ///
-/// A context and its objects belong to one task or actor at a time and are not `Sendable`; pass
+/// A context and its objects belong to one task or actor at a time, and are not `Sendable`; pass
 /// identifiers between them. The context keeps only objects with unsaved changes alive.
 ///
 ///     let context = ModelContext(container)
@@ -13,74 +13,69 @@ import Dispatch
 ///     }
 ///     try context.save()
 ///
-/// Properties cannot throw, but hide no error: one whose row is gone or does not fit reads as a
-/// placeholder, and the context's next throwing call throws the reason.
+/// Properties cannot throw, but do not hide errors: if a row is gone or a value does not fit, the
+/// property has a placeholder value, and the context's next throwing call throws the reason.
 public final class ModelContext {
-  /// The stores and entities.
+  /// The container with the stores and entities.
   public let container: ModelContainer
-  /// Whether an object whose row is gone counts as deleted and reads as a placeholder, instead of
-  /// being an error; calls that throw, such as `existingModel(for:)`, ignore it.
+  /// Whether an object whose row is gone counts as deleted and has placeholder values, instead of
+  /// being an error.
+  ///
+  /// Calls that throw, such as `existingModel(for:)`, ignore this.
   public var shouldDeleteInaccessibleFaults = false
 
-  /// How to resolve conflicting changes of one row by two contexts; by default, an error.
+  /// How to resolve conflicting changes of a row by two contexts; by default, they are an error.
   public var mergePolicy = MergePolicy.error
-  /// The author of saves, for the stores' history.
+  /// The author of saves in the history of the stores.
   public var author: String?
-  /// For how many seconds a fault may reuse its row: forever if negative, as in Core Data, and not
-  /// at all if 0.
+  /// The number of seconds for which a fault may reuse its row: forever if negative, as in Core
+  /// Data, and not at all if 0.
   ///
-  /// It concerns what batch requests, jobs and other processes write. A row saved since by another
-  /// context of the container is never reused.
+  /// This concerns writes by batch requests, jobs and other processes. A row that another context
+  /// of the container has saved since is never reused.
   public var stalenessInterval = -1.0
 
-  /// Whether the current changes are saved by somebody else, together with everything that they
-  /// need.
+  /// Whether an owner will save the current changes, together with everything that belongs to them.
   var isSavedByOwner = false
-  /// The queue of the executor that owns the context, if one does.
+  /// The queue of the executor that owns the context, if there is one.
   var queue: DispatchQueue?
-  /// The objects with unsaved changes, which this keeps alive.
+  /// Keeps objects with unsaved changes alive.
   var unsaved = UnsavedModels()
-  /// The pairs with unsaved changes.
   var links = UnsavedLinks()
-  /// The statements that the next save runs.
   var statements: [UnsavedStatement] = []
-  /// The unsaved references between objects; created on demand.
+  /// Created on demand.
   var unsavedReferences: UnsavedReferences?
-  /// What a to-many relationship was last set to; nil if it may have changed since.
+  /// The last value set for a to-many relationship; nil if it may have changed since.
   var lastRelated: LastRelated?
   /// Increments whenever the related objects in the store may change.
   var generation = 0 {
     didSet { lastRelated = nil }
   }
   var registry = ModelRegistry()
-  /// How often all objects were forgotten.
   private(set) var resetCount = 0
-  /// The objects that the last prefetching fetch read besides its own.
+  /// Related objects that the last fetch with prefetching has read.
   var prefetched: [ManagedObject] = []
   /// The saves of other contexts; nil if the context is too short-lived to need them.
   let inbox: ContextInbox?
-  /// Whether saves of other contexts are merged automatically.
   var mergesSaved = false
-  /// Deleted objects whose delete rules have not been applied yet.
   var undecidedDeletions: [ManagedObject] = []
   /// The effects of delete rules on related objects before the save, by deleted object.
   var consequences: [ObjectIdentifier: [DeletionPropagation.Consequence]] = [:]
-  /// The new objects being inserted together, starting with the one that caused it.
+  /// The new objects that are inserted together, beginning with the one that caused it.
   var joining: [ManagedObject] = []
 
-  /// By entities.
+  /// By entity.
   private var environments: [ObjectIdentifier?: ObjectEnvironment] = [:]
   private var connections: [Connection?]
   private var writers: [Connection?]
   private var notedReading: BatchError?
   private var notedChange: BatchError?
 
-  /// Creates a context; a store's connection opens on first use.
+  /// Creates a context; the connection to a store opens on first use.
   public convenience init(_ container: ModelContainer) {
     self.init(container, hearsOthers: true)
   }
 
-  /// Creates a context, with or without notifications of other saves.
   init(_ container: ModelContainer, hearsOthers: Bool) {
     self.container = container
     inbox = hearsOthers ? ContextInbox() : nil
@@ -95,13 +90,13 @@ public final class ModelContext {
     for object in unsaved.all() { object.references = SlotValues() }
   }
 
-  /// The context's objects that are in use.
+  /// The objects of the context that are in use.
   public var registeredModels: [ManagedObject] {
     checkQueue()
     return registry.objects
   }
 
-  /// Forgets all objects and unsaved changes; objects still in use are in no context any more.
+  /// Forgets all objects and unsaved changes; objects that are still in use have no context then.
   public func reset() {
     checkQueue()
     // Another object may have the key of a deleted one by now.
@@ -120,7 +115,7 @@ public final class ModelContext {
 
   // MARK: Errors of properties
 
-  /// Keeps the first error of a call that cannot throw, for one that can.
+  /// Keeps the first error of reading in a call that cannot throw, for a call that can.
   func note(_ error: BatchError) {
     notedReading = notedReading ?? error
   }
@@ -130,18 +125,17 @@ public final class ModelContext {
     notedChange = notedChange ?? error
   }
 
-  /// Forgets errors of setting, inserting or deleting.
   func dropNotedChange() {
     notedChange = nil
   }
 
-  /// The errors of reading since the last throw, for the caller to throw.
+  /// Returns and forgets the pending error of reading, for the caller to throw.
   func takeNotedReading() -> BatchError? {
     defer { notedReading = nil }
     return notedReading
   }
 
-  /// Throws the error that a property could not.
+  /// Throws the pending error of a property or other call that cannot throw.
   func throwNoted() throws(BatchError) {
     checkQueue()
     guard let error = notedReading ?? notedChange else { return }
@@ -169,7 +163,7 @@ public final class ModelContext {
     return entity.descendants.lazy.compactMap { self.registry[$0.identifier(key)] }.first
   }
 
-  /// A new object of an entity, or of none if the identifier names none.
+  /// Creates and registers an object; without an entity if the identifier's entity does not exist.
   func register(_ identifier: PersistentIdentifier, _ entity: ModelEntity?) -> ManagedObject {
     let object = (entity?.type ?? ManagedObject.self).init()
     object.identity = identifier
@@ -178,7 +172,6 @@ public final class ModelContext {
     return object
   }
 
-  /// The state shared by the objects of an entity, or by those of none.
   func environment(of entity: ModelEntity?) -> ObjectEnvironment {
     let key = entity.map { ObjectIdentifier($0) }
     if let known = environments[key] { return known }
@@ -189,19 +182,18 @@ public final class ModelContext {
 
   // MARK: Rows
 
-  /// The connection that reads from a store.
   func connection(to index: Int) throws(BatchError) -> Connection {
     if let connection = connections[index] { return connection }
     let store = container.stores[index]
-    // With a rollback journal that others create and remove at each save, a connection opened
-    // read-only fails now and then: it takes a journal for one left behind, and cannot recover it.
+    // With a rollback journal that others create and remove at each save, a read-only connection
+    // fails now and then: it mistakes a journal for a leftover one, and cannot recover it.
     let connection = try Connection(path: store.path, options: store.options)
     try connection.execute("PRAGMA query_only = 1")
     connections[index] = connection
     return connection
   }
 
-  /// Runs `body`, with a store's reads going through the caller's connection.
+  /// Runs `body` with the reads of a store going through the caller's connection.
   func reading<Result>(
     _ store: Int,
     through connection: Connection,
@@ -213,7 +205,7 @@ public final class ModelContext {
     return try body()
   }
 
-  /// The connection that saves to a store; it enforces foreign keys.
+  /// The connection for saves enforces foreign keys.
   func writer(to index: Int) throws(BatchError) -> Connection {
     if let writer = writers[index] { return writer }
     let store = container.stores[index]
@@ -223,8 +215,9 @@ public final class ModelContext {
     return writer
   }
 
-  /// Fails if the file of a store that the context has read or written was moved, removed or
-  /// replaced; inside the transaction that writes to it.
+  /// Throws if the file of a store was moved, removed or replaced since the context has used it.
+  ///
+  /// Call it within the transaction that writes to the store.
   func refuseIfMoved(_ index: Int) throws(BatchError) {
     for connection in [connections[index], writers[index]].compactMap(\.self) {
       try connection.refuseIfMoved(
@@ -233,10 +226,8 @@ public final class ModelContext {
     }
   }
 
-  /// Reads the row of a fault.
-  ///
-  /// - Throws: `BatchError` with code `objectNotFound` if there is none, unless the context treats
-  ///   such objects as deleted.
+  /// Reads the row of a fault; throws `objectNotFound` if there is none, unless such objects count
+  /// as deleted.
   func load(_ object: ManagedObject) throws(BatchError) {
     if case .stale(let row, let time) = object.stored, isFresh(time) {
       object.stored = .read(row, at: time)
@@ -261,7 +252,7 @@ public final class ModelContext {
     }
   }
 
-  /// Whether a fault may reuse its earlier row.
+  /// Whether a fault may reuse its previous row.
   private func isFresh(_ readAt: ContinuousClock.Instant) -> Bool {
     stalenessInterval < 0 || readAt.duration(to: .now) < .seconds(stalenessInterval)
   }
@@ -271,6 +262,6 @@ public final class ModelContext {
 extension ModelContext: Sendable {}
 
 extension BatchError.Code {
-  /// The object of an identifier has another class than requested.
+  /// The object with the identifier has another class than the requested one.
   public static let modelTypeMismatch = Self(rawValue: "modelTypeMismatch")
 }

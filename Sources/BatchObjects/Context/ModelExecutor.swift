@@ -2,9 +2,9 @@
 public protocol ModelExecutor: Executor {
   /// The context, for use by that work only.
   ///
-  /// - Precondition: Called by that work.
+  /// - Precondition: The caller is work of this executor.
   var modelContext: ModelContext { get }
 }
 
-/// Runs the work of one context, one piece after the other.
+/// Runs the work of one context, one piece after another.
 public protocol SerialModelExecutor: ModelExecutor, SerialExecutor {}

@@ -20,19 +20,20 @@ struct ModelRegistry {
 
   /// Whether added objects are kept alive.
   ///
-  /// A chunk's objects live as long as its context, and a weak reference slows down every other
-  /// reference to an object.
+  /// The objects of a chunk live as long as its context, and a weak reference makes every other
+  /// reference to an object slower.
   var keepsObjects = false
   private var entries: [PersistentIdentifier: Entry] = [:]
-  /// The number of entries above which those without an object are dropped: twice as many as were
-  /// in use the last time, so that an addition costs amortized O(1).
+  /// The number of entries above which those without an object are dropped.
+  ///
+  /// It is twice the number that was in use the last time, so that an addition costs amortized
+  /// O(1).
   private var limit = 1_024
 
   subscript(_ identifier: PersistentIdentifier) -> ManagedObject? { entries[identifier]?.object }
 
   var objects: [ManagedObject] { entries.values.compactMap(\.object) }
 
-  /// Reserves space for a number of objects.
   mutating func reserveCapacity(_ count: Int) {
     entries.reserveCapacity(count)
     limit = max(limit, count)
@@ -46,7 +47,7 @@ struct ModelRegistry {
     entries[identifier] = keepsObjects ? .kept(object) : .free(Weak(object: object))
   }
 
-  /// Forgets an object, unless another one has its identifier by now.
+  /// Removes an object, unless another one has its identifier by now.
   mutating func remove(_ object: ManagedObject) {
     let identifier = object.persistentModelID
     if entries[identifier]?.object === object { entries[identifier] = nil }

@@ -2,45 +2,43 @@ public import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
 
-/// A reason why an object cannot be saved: a problem that ``ManagedObject/validate()`` finds, or a
+/// A reason why an object cannot be saved: a problem found by ``ManagedObject/validate()``, or a
 /// constraint of the database.
 public struct SaveProblem: Sendable, Hashable, CustomStringConvertible {
-  /// The object's identifier; a temporary one for a new object.
+  /// The identifier of the object; temporary for a new object.
   public let identifier: PersistentIdentifier
   /// The attribute or relationship; nil if the problem concerns the object as a whole.
   public let property: String?
   /// The value of the attribute, or the key that the relationship refers to.
   public let value: SQLValue?
-  /// What is wrong, in one clause that names the property and the value.
+  /// The problem, in a clause that names the property and the value.
   public let message: String
-  /// What to do about it; nil if ``ManagedObject/validate()`` has said everything.
+  /// How to fix the problem; nil if the message from ``ManagedObject/validate()`` suffices.
   public let remedy: String?
 
-  /// The object's name in errors: its identifier, or `new Order`.
+  /// The name of the object in errors: its identifier, or `new Order`.
   public var object: String {
     identifier.isTemporary ? "new \(identifier.entityName)" : identifier.description
   }
 
-  /// The object, what is wrong with it, and what to do.
+  /// The object, its problem, and how to fix it.
   public var description: String {
     "\(object): \(message)" + (remedy.map { "; \($0)" } ?? "")
   }
 }
 
-/// All reasons why objects cannot be saved, kept as `BatchError.underlying`.
+/// All reasons why objects cannot be saved; they are the `BatchError.underlying` of the error.
 public struct SaveProblems: Error, Sendable {
   /// The problems, in the order in which the objects would have been saved.
   public let problems: [SaveProblem]
 }
 
 extension BatchError {
-  /// The problems in an error of code `constraint` or `validationFailed` that a save throws; none
-  /// for other errors.
+  /// The problems of a save with code `constraint` or `validationFailed`; empty for other errors.
   public var saveProblems: [SaveProblem] {
     (underlying as? SaveProblems)?.problems ?? []
   }
 
-  /// The maximum number of problems in an error's text.
   private static let toldProblems = 10
 
   init?(_ code: Code, _ problems: [SaveProblem]) {
@@ -71,12 +69,12 @@ extension BatchError {
 extension BatchError.Code {
   /// Objects violate the rules of their classes: Core Data's errors 1550 and 1560.
   public static let validationFailed = Self(rawValue: "validationFailed")
-  /// Hooks kept changing more objects.
+  /// Hooks kept changing further objects.
   public static let endlessHooks = Self(rawValue: "endlessHooks")
 }
 
 extension SQLValue {
-  /// The value for an error, shortened.
+  /// Shortened for an error.
   var shortForMessage: String {
     let text = debugDescription
     return text.count > 60 ? "\(text.prefix(59))…" : text

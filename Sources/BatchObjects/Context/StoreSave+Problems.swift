@@ -2,9 +2,9 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The problems that the database has with a save, per object, in terms of the objects.
+/// Explains, per object, why the database refuses a save.
 extension StoreSave {
-  /// Runs an operation for an object; in a trial, notes the database's error and returns nil.
+  /// Runs an operation for an object; in a trial, records an error of the database and returns nil.
   mutating func trying<Result>(
     _ object: ManagedObject,
     _ body: (inout StoreSave) throws(BatchError) -> Result
@@ -20,7 +20,7 @@ extension StoreSave {
     }
   }
 
-  /// The problem of an object, from SQLite's error on writing it.
+  /// The problems of an object, derived from SQLite's error of writing it.
   private func problems(
     of object: ManagedObject,
     _ error: BatchError
@@ -73,7 +73,7 @@ extension StoreSave {
     ]
   }
 
-  /// The value of a column after saving the object; nil for a default that only SQLite knows.
+  /// The value of a column after the save; nil for a default that only SQLite knows.
   private func value(
     of object: ManagedObject,
     at slot: Int,
@@ -141,7 +141,8 @@ extension StoreSave {
     _ entity: ModelEntity,
     check: String
   ) -> SaveProblem {
-    // The text is the constraint's name or expression, and concerns the columns that it mentions.
+    // The text is the name or the expression of the constraint, and concerns the columns that it
+    // mentions.
     let words = check.split { !($0.isLetter || $0.isNumber || $0 == "_") }
     let mentioned = entity.columns.filter { column in
       words.contains { SQLName.equal(String($0), column) }
@@ -176,7 +177,7 @@ extension StoreSave {
 
   // MARK: Foreign keys
 
-  /// Notes the objects whose rows refer to no row, or are gone but referred to.
+  /// Records objects whose rows refer to no row, or whose rows are gone but still referred to.
   mutating func noteForeignKeys(of objects: [ManagedObject]) throws(BatchError) {
     guard connection.hasUnresolvedForeignKeys else { return }
     let known = Set(problems.map(\.identifier))
@@ -221,7 +222,7 @@ extension StoreSave {
     return problems
   }
 
-  /// The rows that refer to one that is being deleted.
+  /// The problems of rows that refer to a deleted one.
   private func referrers(
     of object: ManagedObject,
     _ entity: ModelEntity
@@ -269,7 +270,7 @@ extension StoreSave {
 }
 
 extension SaveProblem {
-  /// The problem of a property stored in a column.
+  /// The problem of a property that is stored in a column.
   fileprivate init(
     _ object: ManagedObject,
     _ entity: ModelEntity,
@@ -289,7 +290,7 @@ extension SaveProblem {
 }
 
 extension ModelEntity {
-  /// The class's name for a column: an attribute, a relationship, or the column itself.
+  /// The name of a column in the class: an attribute, a relationship, or the column itself.
   fileprivate func property(ofColumn column: String, of object: ManagedObject) -> String {
     guard let slot = slot(ofColumn: column) else { return column }
     if let attribute = declared.last(where: { $0.slot == slot })?.attribute {
@@ -304,8 +305,8 @@ extension ModelEntity {
 }
 
 extension ModelContext {
-  /// The problems of a store's unsaved changes, found by saving them once more and rolling back;
-  /// none if that fails.
+  /// The problems of a store's unsaved changes, found by another save that is rolled back; empty if
+  /// that fails.
   func refusals(inStore store: Int, through writer: Connection) -> [SaveProblem] {
     var problems: [SaveProblem] = []
     func save() throws(BatchError) {
@@ -322,7 +323,7 @@ extension ModelContext {
     return problems
   }
 
-  /// An error of a rolled-back save, with the objects that it concerns.
+  /// The error of a rolled-back save, with the objects that caused it.
   func naming(
     _ error: BatchError,
     inStore store: Int,

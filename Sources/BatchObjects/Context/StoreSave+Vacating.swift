@@ -3,16 +3,16 @@ import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
 
-/// How rows of one save exchange unique values: SQLite checks a unique index after each row, so the
-/// first of two rows that swap their values is a duplicate of the second.
+/// Lets rows of one save exchange unique values.
+///
+/// SQLite checks a unique index after each row, so if two rows swap their values, the first one is
+/// a duplicate of the second.
 extension StoreSave {
-  /// Removes unique values from rows that will get others, or be deleted: until then they have
-  /// NULL, or a value that no row has.
+  /// Removes unique values from rows that will get others or be deleted.
   ///
-  /// This happens only if the save was refused without it. Triggers see it.
-  ///
-  /// - Throws: `BatchError` with code `mergeConflict` for rows that somebody else has changed, if
-  ///   that is an error: rows that have lost a value cannot be compared any more.
+  /// Until then, the rows have NULL, or a value that no other row has; triggers see it. This is
+  /// done only if the save was refused without it. Rows that have lost a value can no longer be
+  /// compared, so if changes by others are an error, this throws `mergeConflict` for them first.
   mutating func vacate(
     _ objects: [ManagedObject],
     unchanged: Set<ObjectIdentifier>
@@ -25,11 +25,11 @@ extension StoreSave {
       for object in changed { try reportConflict(of: object) }
       guard conflicts.isEmpty else { throw BatchError(conflicts) }
     case .mergeByPropertyObjectTrump, .overwrite:
-      // The set values are written regardless of what these rows have.
+      // The set values are written regardless of the values in these rows.
       return try vacate(objects.filter { $0.unsaved != .insert })
     case .mergeByPropertyStoreTrump, .rollback: break
     }
-    // Rows never read, or refreshed, have nothing to compare.
+    // Rows that were never read, or were refreshed, have nothing to compare.
     try vacate(
       objects.filter { object in
         unchanged.contains(ObjectIdentifier(object))
@@ -38,7 +38,7 @@ extension StoreSave {
     )
   }
 
-  /// Notes whether somebody else has changed the row of an object.
+  /// Records a conflict if others have changed the row of an object.
   private mutating func reportConflict(of object: ManagedObject) throws(BatchError) {
     guard let entity = object.entity, let row = object.row,
       !object.persistentModelID.isTemporary
@@ -94,7 +94,7 @@ extension StoreSave {
     try statement.run()
   }
 
-  /// A value for a column that no other row has.
+  /// A value that no other row has in a column.
   private func spare(for slot: Int, of entity: ModelEntity) throws(BatchError) -> SQLValue {
     let isMandatory = try connection.value(
       "SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE AND \"notnull\"",
@@ -108,7 +108,7 @@ extension StoreSave {
     return kept.contains(.integer) ? .integer(number) : .real(Double(number))
   }
 
-  /// Whether removing a value would break other rows' references.
+  /// Whether removing a value would break references of other rows.
   private func clearsReferences(to entity: ModelEntity) throws(BatchError) -> Bool {
     try connection.value(
       """
@@ -122,7 +122,7 @@ extension StoreSave {
 }
 
 extension BatchError {
-  /// Whether the database found two rows with the same unique values.
+  /// Whether two rows have the same unique values.
   var isUniqueViolation: Bool {
     code == .constraint && sqlite?.message.hasPrefix("UNIQUE constraint failed") == true
   }

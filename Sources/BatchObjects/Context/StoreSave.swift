@@ -2,52 +2,51 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The writes of a save to one store, inside the caller's transaction.
+/// The writes of a save to one store, within the caller's transaction.
 ///
-/// Objects do not change yet: the result for each is noted, and holds once the transaction commits.
-/// Rows are updated first, then deleted, then inserted: a row that moves to another parent is not
+/// Objects do not change yet: their outcomes are recorded, and apply once the transaction commits.
+/// Rows are first updated, then deleted, then inserted: a row that moves to another parent is not
 /// deleted with the old one, and a key that becomes free can be reused.
 struct StoreSave {
-  /// The result for an object.
   enum Outcome {
-    /// It has this row, and no unsaved changes.
+    /// The object has this row, and no unsaved changes.
     case stored(PersistentIdentifier, [SQLValue])
-    /// Its row was deleted by this save.
+    /// This save has deleted the row.
     case deleted
-    /// Its row was gone.
+    /// The row was gone.
     case gone
   }
 
-  /// How to treat what the database refuses.
+  /// How to treat changes that the database refuses.
   enum Manner {
-    /// It is thrown.
+    /// The error is thrown.
     case plain
-    /// Unique values that rows of the save have, and others of its rows will get, are removed from
-    /// the former first; other errors are thrown.
+    /// If one row of the save has unique values that another will get, they are removed from the
+    /// first row beforehand; other errors are thrown.
     case vacating
-    /// It is noted per object, and the rest continues; nothing of this may be committed.
+    /// Errors are recorded per object, and the save continues; nothing of it may be committed.
     case trial
   }
 
   let connection: Connection
   let policy: MergePolicy
   let manner: Manner
-  /// The database's errors, in a trial.
+  /// The errors of the database in a trial.
   var problems: [SaveProblem] = []
   private(set) var outcomes: [(object: ManagedObject, outcome: Outcome)] = []
   private(set) var inserted: [PersistentIdentifier] = []
   private(set) var updated: [PersistentIdentifier] = []
   private(set) var deleted: [PersistentIdentifier] = []
   private(set) var conflicts: [MergeConflict] = []
-  /// Objects whose rows were as read, before unique values were removed from them.
+  /// Objects whose rows were unchanged, before unique values were removed from them.
   private var unchangedBefore: Set<ObjectIdentifier> = []
   /// The identifiers that new objects will have.
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
-  /// Objects whose only change is the pairs that they are in.
+  /// Objects for which only pairs have changed.
   private var touched: Set<PersistentIdentifier> = []
   /// The pairs that were joined or parted.
   private(set) var writtenLinks: [UnsavedLinks.Link] = []
-  /// Written objects whose rows may differ from what was written.
+  /// Written objects whose rows may differ from the written values.
   private var unread: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
 
   init(connection: Connection, policy: MergePolicy, manner: Manner) {
@@ -58,15 +57,16 @@ struct StoreSave {
 
   /// Writes some objects of the store.
   ///
-  /// - Throws: `BatchError` with code `mergeConflict` for all conflicts that the policy leaves,
-  ///   `missingKey`, `valueMismatch` for a row that does not fit its class, and SQLite's errors.
+  /// Throws `mergeConflict` for all conflicts that the policy does not resolve, `missingKey`,
+  /// `valueMismatch` for a row that does not fit its class, and errors of SQLite.
   mutating func write(
     _ objects: [ManagedObject],
     _ relationships: RelationshipGraph,
     links: [UnsavedLinks.Link],
     partings: [(table: JoinTable, identifier: PersistentIdentifier)]
   ) throws(BatchError) {
-    // Objects may refer to each other in any order, so references are checked when all are written.
+    // Objects may refer to each other in any order, so references are checked after all are
+    // written.
     try connection.execute("PRAGMA defer_foreign_keys = ON")
     let allocated = try KeyAllocation.identifiers(
       of: objects.filter { $0.unsaved == .insert },
@@ -109,7 +109,7 @@ struct StoreSave {
     return values
   }
 
-  /// The key of an object, if it has one after this save.
+  /// The key that an object has after this save; nil if it has none.
   private func key(of object: ManagedObject) -> SQLValue? {
     let identifier = identifiers[ObjectIdentifier(object)] ?? object.identity
     guard object.modelContext != nil else { return nil }
@@ -118,8 +118,8 @@ struct StoreSave {
 
   // MARK: Updating
 
-  /// Writes the values set on some objects: in sets per entity, if that has the same effect as
-  /// single statements, and nobody else has changed their rows.
+  /// Writes the values set on some objects: in sets per entity, if this has the same effect as
+  /// single statements and others have not changed the rows.
   private mutating func update(_ objects: [ManagedObject]) throws(BatchError) {
     for (entity, set) in objects.byEntity() {
       if let entity, entity.entity.key?.isRowID == true, set.count > 1, manner == .plain,
@@ -127,7 +127,7 @@ struct StoreSave {
       {
         continue
       }
-      // Checked before the first row changes: what triggers do to later rows is not a conflict.
+      // Checked before the first row changes: effects of triggers on later rows are not conflicts.
       let unchanged = try set.count > 1 && manner == .plain ? unchanged(set) : unchangedBefore
       for object in set {
         let isUnchanged = unchanged.contains(ObjectIdentifier(object))
@@ -146,7 +146,7 @@ struct StoreSave {
     var unchanged: Set<ObjectIdentifier> = []
     var known: Set<PersistentIdentifier> = []
     for object in objects {
-      // Of two objects of one row, the first changes it for the second.
+      // If two objects have the same row, the first one changes it for the second.
       guard known.insert(object.persistentModelID).inserted,
         let entity = object.entity, let row = object.row, !object.isMerged,
         let current = try entity.row(of: object.persistentModelID, in: connection),
@@ -157,7 +157,7 @@ struct StoreSave {
     return unchanged
   }
 
-  /// Writes the values set on objects of an entity with one statement for many; false if nothing
+  /// Writes the values of objects of an entity, many with one statement; returns false if nothing
   /// was done.
   private mutating func updateTogether(
     _ objects: [ManagedObject],
@@ -182,7 +182,7 @@ struct StoreSave {
     return true
   }
 
-  /// Writes the values set on an object; nil if there is nothing to write after all.
+  /// Writes the values set on an object; returns nil if there was nothing to write.
   private mutating func updateAlone(
     _ object: ManagedObject,
     isUnchanged: Bool
@@ -194,7 +194,7 @@ struct StoreSave {
         return (entity, identifier)
       }
       if try entity.row(of: identifier, in: connection) == nil {
-        // A trigger has deleted it, because of an earlier row.
+        // A trigger on an earlier row has deleted it.
         outcomes.append((object, .gone))
         return nil
       }
@@ -210,7 +210,8 @@ struct StoreSave {
     }
     var changes = values(of: object)
     let expected = (object.row ?? current).replacing(object.bases)
-    // SQLite's difference may be none: it repairs text that is not UTF-16 in reading.
+    // SQLite may report a difference where there is none: it repairs text that is not UTF-16 when
+    // reading it.
     if isMerged ? !current.isIdentical(to: expected) : !entity.isSameVersion(current, expected) {
       guard let settled = try settle(object, expected, current, entity) else { return nil }
       changes = settled
@@ -221,7 +222,7 @@ struct StoreSave {
     return (entity, identifier)
   }
 
-  /// The values to write to a row that somebody else changed; nil for none.
+  /// The values to write to a row that others have changed; nil for none.
   private mutating func settle(
     _ object: ManagedObject,
     _ row: [SQLValue],
@@ -246,7 +247,7 @@ struct StoreSave {
     return nil
   }
 
-  /// Drops an object's unsaved values in favor of the row.
+  /// Drops the unsaved values of an object in favor of the row.
   private mutating func keep(
     _ object: ManagedObject,
     _ current: [SQLValue],
@@ -256,7 +257,7 @@ struct StoreSave {
     outcomes.append((object, .stored(object.persistentModelID, current)))
   }
 
-  /// Resolves the change of a deleted row; true if a row exists again.
+  /// Resolves the change of a deleted row; returns true if the row exists again.
   private mutating func restore(
     _ object: ManagedObject,
     _ entity: ModelEntity
@@ -268,7 +269,7 @@ struct StoreSave {
       return false
     case .mergeByPropertyObjectTrump, .overwrite:
       let values = entity.writable(row ?? []).merging(values(of: object)) { $1 }
-      // For a row that was never read, only the set values are known.
+      // If the row was never read, only the set values are known.
       guard row != nil || entity.writableSlots.allSatisfy({ values[$0] != nil }) else {
         report(object, nil, nil, entity)
         return false
@@ -281,7 +282,7 @@ struct StoreSave {
     }
   }
 
-  /// Updates a row if it is unchanged; false otherwise.
+  /// Updates a row if it is unchanged; returns false otherwise.
   private func update(
     _ key: PrimaryKey,
     _ entity: ModelEntity,
@@ -317,8 +318,8 @@ struct StoreSave {
 
   // MARK: Deleting
 
-  /// Deletes the rows of some objects in order: consecutive ones of an entity together, if that has
-  /// the same effect as single statements, and nobody else has changed the rows.
+  /// Deletes the rows of some objects in order: consecutive rows of an entity together, if this has
+  /// the same effect as single statements and others have not changed the rows.
   private mutating func delete(_ objects: [ManagedObject]) throws(BatchError) {
     var start = objects.startIndex
     while start < objects.endIndex {
@@ -343,7 +344,7 @@ struct StoreSave {
     }
   }
 
-  /// Deletes the rows of objects of an entity with one statement for many; false if nothing was
+  /// Deletes rows of objects of an entity, many with one statement; returns false if nothing was
   /// done.
   private mutating func deleteTogether(
     _ objects: [ManagedObject],
@@ -385,7 +386,7 @@ struct StoreSave {
       }
       if try !delete(identifier, entity, ifStill: nil) { throw Self.ignored("delete", identifier) }
     }
-    // If somebody else has deleted it already, both wanted the same.
+    // If others have deleted the row already, there is no conflict.
     outcomes.append((object, .deleted))
     deleted.append(identifier)
   }
@@ -412,7 +413,7 @@ struct StoreSave {
     return connection.changes > 0
   }
 
-  /// Referring rows go before referenced ones, since a foreign key may not be deferrable.
+  /// Referring rows are deleted before referenced ones, since a foreign key may not be deferrable.
   private static func deletionOrder(
     _ objects: [ManagedObject],
     _ depths: [String: Int]
@@ -450,14 +451,13 @@ struct StoreSave {
       )
     }
     writtenLinks.append(link)
-    // Others must check both again, though their own rows are unchanged.
+    // Other contexts must check both objects again, though their rows are unchanged.
     for object in [link.source, link.target]
     where object.unsaved == nil && touched.insert(object.persistentModelID).inserted {
       updated.append(object.persistentModelID)
     }
   }
 
-  /// Removes all pairs of an object.
   private func part(
     _ identifier: PersistentIdentifier,
     in table: JoinTable
@@ -471,7 +471,7 @@ struct StoreSave {
 
   // MARK: Inserting
 
-  /// Inserts the rows of new objects in order, those with values for the same columns by one
+  /// Inserts the rows of new objects in order; those with values for the same columns share a
   /// statement.
   private mutating func insert(
     _ objects: [(object: ManagedObject, identifier: PersistentIdentifier)]
@@ -489,7 +489,6 @@ struct StoreSave {
     }
   }
 
-  /// Inserts the rows of objects with values for the same columns.
   private mutating func insert(
     _ objects: ArraySlice<(object: ManagedObject, identifier: PersistentIdentifier)>,
     _ entity: ModelEntity,
@@ -534,10 +533,10 @@ struct StoreSave {
     return object.changes[slot] ?? .null
   }
 
-  /// Inserts the row of an object that somebody else deleted.
+  /// Inserts the row of an object that others have deleted, and returns the identifier with its
+  /// actual key.
   ///
-  /// - Returns: The identifier with the row's actual key, which may have another type than the set
-  ///   one.
+  /// The key may have another type than the given one.
   private func insert(
     _ values: [Int: SQLValue],
     as identifier: PersistentIdentifier,

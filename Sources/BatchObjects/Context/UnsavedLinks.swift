@@ -1,12 +1,11 @@
-/// Pairs of objects to join, or part, in separate tables.
+/// Pairs of objects to join or part in separate tables.
 struct UnsavedLinks {
-  /// A pair in one table.
   struct Link {
     let store: Int
     let table: JoinTable
     let source: ManagedObject
     let target: ManagedObject
-    /// Whether to join the two.
+    /// Whether to join the two objects; otherwise they are parted.
     var isJoined: Bool
   }
 
@@ -20,17 +19,16 @@ struct UnsavedLinks {
   private var links: [Key: (link: Link, order: Int)] = [:]
   /// The number of pairs set so far.
   private var additions = 0
-  /// The pairs of each object.
   private var keys: [ObjectIdentifier: [Key]] = [:]
 
   var isEmpty: Bool { links.isEmpty }
 
-  /// The links of a store, in the order in which they were first set.
+  /// The pairs of a store, in the order in which they were first set.
   func of(store: Int) -> [Link] {
     links.values.filter { $0.link.store == store }.sorted { $0.order < $1.order }.map(\.link)
   }
 
-  /// The objects on the other side of one that will be joined with it, or parted from it.
+  /// The objects that will be joined with one, or parted from it.
   func targets(of source: ManagedObject, in table: JoinTable) -> [(ManagedObject, isJoined: Bool)] {
     (keys[ObjectIdentifier(source)] ?? []).compactMap { key in
       guard let link = links[key]?.link else { return nil }
@@ -43,7 +41,8 @@ struct UnsavedLinks {
   }
 
   mutating func set(_ link: Link) {
-    // Both sides see one pair: it is kept from the view of the side with the smaller column.
+    // Both sides see the same pair: it is stored from the view of the side whose column sorts
+    // first.
     var link = link
     if link.table.source > link.table.target {
       link = Link(
@@ -70,7 +69,6 @@ struct UnsavedLinks {
     if key.source != key.target { keys[key.target, default: []].append(key) }
   }
 
-  /// Drops the pairs of an object.
   mutating func remove(of object: ManagedObject) {
     let own = ObjectIdentifier(object)
     for key in keys.removeValue(forKey: own) ?? [] {
@@ -81,7 +79,6 @@ struct UnsavedLinks {
     }
   }
 
-  /// Drops the pairs of a store.
   mutating func remove(store: Int) {
     links = links.filter { $0.key.store != store }
     keys = keys.mapValues { $0.filter { $0.store != store } }.filter { !$0.value.isEmpty }

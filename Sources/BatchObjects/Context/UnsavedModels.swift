@@ -1,26 +1,22 @@
-/// The objects of a context with unsaved changes, in order of arrival.
+/// The objects of a context with unsaved changes, in the order in which they were added.
 struct UnsavedModels {
-  /// Objects that came and went since the last compaction have left nil.
+  /// Nil for objects that were removed since the last compaction.
   private var objects: [ManagedObject?] = []
   private var count = 0
-  /// How many have come so far.
+  /// The number of objects added so far.
   private(set) var additions = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// Whether exactly this one object has unsaved changes.
+  /// Whether this is the only object with unsaved changes.
   func areOnly(_ object: ManagedObject) -> Bool { count == 1 && contains(object) }
 
-  /// All of them, or those with one kind of pending change.
-  ///
-  /// - Complexity: O(*n*).
+  /// All objects, or those with one kind of pending change.
   func all(_ kind: ManagedObject.Unsaved? = nil) -> [ManagedObject] {
     objects.compactMap { $0 }.filter { kind == nil || $0.unsaved == kind }
   }
 
-  /// Notes what a save will do with an object; nil for nothing.
-  ///
-  /// - Complexity: Amortized O(1).
+  /// Records the pending change of an object, nil for none; takes amortized O(1) time.
   mutating func set(_ kind: ManagedObject.Unsaved?, of object: ManagedObject) {
     switch (kind, contains(object)) {
     case (nil, true):

@@ -1,15 +1,17 @@
 import BatchIdentifiers
 import BatchSQLite
 
-/// The effect of a context's unsaved changes on a fetch: rows whose stored values do not count, and
-/// objects that satisfy the predicate in memory.
+/// The effect of unsaved changes on a fetch.
+///
+/// Some rows are excluded, since their stored values do not count, and objects that satisfy the
+/// predicate in memory are added.
 struct UnsavedOverlay<Model: PersistentModel> {
   /// The identifiers of changed and deleted objects.
   let excluded: [PersistentIdentifier]
-  /// The objects that satisfy the predicate, in the descriptor's order.
+  /// The objects that satisfy the predicate, in the order of the descriptor.
   let matching: [Model]
 
-  /// Merges the objects into those of rows, which are in order.
+  /// Merges these objects with those of rows, which are already sorted.
   func merged(with rows: [Model], by descriptor: FetchDescriptor<Model>) -> [Model] {
     var merged: [Model] = []
     merged.reserveCapacity(rows.count + matching.count)
@@ -26,7 +28,7 @@ struct UnsavedOverlay<Model: PersistentModel> {
 }
 
 extension ModelContext {
-  /// The overlay of a fetch; nil if there are no unsaved changes that could affect it.
+  /// The overlay for a fetch; nil if there are no unsaved changes that could affect it.
   func overlay<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>,
     of entity: ModelEntity,
@@ -49,8 +51,8 @@ extension ModelContext {
 
   /// The objects that satisfy a predicate.
   ///
-  /// SQLite evaluates it over a row of the values in memory, so that it means the same as for
-  /// stored rows, and what would trap in Swift is an error.
+  /// SQLite evaluates the predicate over a row of the values in memory. So it has the same meaning
+  /// as for stored rows, and expressions that would trap in Swift are errors.
   private func objectsInMemory<Model: PersistentModel>(
     _ objects: [ManagedObject],
     satisfying descriptor: FetchDescriptor<Model>,
@@ -60,7 +62,7 @@ extension ModelContext {
     guard let predicate = descriptor.predicate else { return objects }
     let translator = PredicateTranslator(container, unsaved: unsavedRelated(for: descriptor))
     let table = SQLName.quoted(entity.entity.table)
-    // The key has separate columns: for an object without one, a stand-in.
+    // The key has separate columns, which are placeholders for an object without a key.
     let keys = try entity.entity.requireKey().columns.indices.map { "_batch_key\($0)" }
     let term = ObjectTerm(
       entity,
@@ -95,7 +97,7 @@ extension ModelContext {
 }
 
 extension ModelEntity {
-  /// Whether objects of another entity belong to this one too.
+  /// Whether objects of another entity are also objects of this one.
   func includes(_ other: ModelEntity) -> Bool {
     other.space == space
       || other.store == store && (concrete?.names.values.contains(other.entity.name) ?? false)

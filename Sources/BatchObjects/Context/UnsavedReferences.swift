@@ -4,10 +4,9 @@ import BatchSQLite
 
 /// The unsaved references between objects.
 ///
-/// It is built on demand, and then updated. When a column is set again, its old entry stays too; a
-/// query therefore checks the object itself.
+/// It is built on demand and then kept up to date. When a column is set again, its old entry
+/// remains; so a query also checks the object itself.
 struct UnsavedReferences {
-  /// The value set on a column.
   enum Target: Hashable {
     case value(SQLValue)
     /// A new object, which has no key yet.
@@ -21,10 +20,10 @@ struct UnsavedReferences {
   }
 
   private var referrers: [Place: [ManagedObject]] = [:]
-  /// The number of added entries above which rebuilding is cheaper.
+  /// The number of added entries after which rebuilding is cheaper.
   private var capacity = 1_024
 
-  /// - Complexity: O(*n* log *n*) in the number of unsaved objects.
+  /// Takes O(*n* log *n*) time in the number of unsaved objects.
   init(_ unsaved: UnsavedModels, _ relationships: [RelationshipGraph]) {
     for object in unsaved.all() {
       guard let entity = object.entity else { continue }
@@ -39,10 +38,10 @@ struct UnsavedReferences {
     }
   }
 
-  /// Whether there are more entries than pay off.
+  /// Whether there are so many entries that rebuilding is cheaper.
   var isFull: Bool { capacity < 0 }
 
-  /// Notes the value set on a column of an object.
+  /// Adds the value set on a column of an object.
   mutating func add(
     _ object: ManagedObject,
     of entity: ModelEntity,
@@ -80,7 +79,7 @@ struct UnsavedReferences {
 }
 
 extension ModelContext {
-  /// Notes that a column of an object is set.
+  /// Records that a column of an object was set.
   func noteReference(of object: ManagedObject, at slot: Int, _ target: UnsavedReferences.Target) {
     guard unsavedReferences != nil || lastRelated != nil, let entity = object.entity,
       container.refers(entity, at: slot)

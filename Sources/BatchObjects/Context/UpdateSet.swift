@@ -2,27 +2,21 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The values set on objects of one entity: rows that are updated together.
+/// The values set on objects of one entity, for rows that are updated together.
 struct UpdateSet: Sendable {
   let entity: ModelEntity
-  /// The rowids, ascending.
+  /// Ascending.
   let keys: [Int64]
   /// The columns to set, in the order of ``values``.
   let slots: [Int]
   let values: ValueBlock
-  /// The columns that show whether a row is as it was read.
+  /// The values in columns that show whether a row was changed since it was read.
   private let expected: [[SQLValue]]
   private let rows: RowSet
 
-  /// The changes of objects with rows, in the order of their keys; nil if they cannot be made
-  /// together.
+  /// Nil if the changes of the objects, in the order of their keys, cannot be made together.
   ///
-  /// - Parameters:
-  ///   - objects: The objects, in the order of their keys.
-  ///   - keys: Their rowids.
-  ///   - entity: Their entity.
-  ///   - key: The future key of a referenced object.
-  /// - Throws: `BatchError` of code `valueTooLarge`.
+  /// `key` returns the future key of a referenced object.
   init?(
     _ objects: [ManagedObject],
     keys: [Int64],
@@ -86,22 +80,21 @@ struct UpdateSet: Sendable {
     }
   }
 
-  /// Updates all of the rows or none, inside the caller's transaction; false if nothing was done.
+  /// Updates all rows or none, within the caller's transaction; returns false if nothing was done.
   func writeAllOrNone(in connection: Connection) throws(BatchError) -> Bool {
     guard try rows.isIndependent(enforcingForeignKeys: true, in: connection) else { return false }
     return try rows.writeAllOrNone(to: keys, values, ifStill: expected, in: connection)
   }
 }
 
-/// Rows of one entity that are deleted together.
 struct DeletionSet: Sendable {
   let entity: ModelEntity
-  /// The rowids, ascending.
+  /// Ascending.
   let keys: [Int64]
   private let expected: [[SQLValue]]
   private let rows: RowSet
 
-  /// The deletions of objects in the order of their keys; nil if they cannot be made together.
+  /// Nil if the deletions of the objects, in the order of their keys, cannot be made together.
   init?(
     _ objects: [ManagedObject],
     keys: [Int64],
@@ -120,7 +113,7 @@ struct DeletionSet: Sendable {
     self.keys = keys
   }
 
-  /// Deletes all of the rows or none, inside the caller's transaction; false if nothing was done.
+  /// Deletes all rows or none, within the caller's transaction; returns false if nothing was done.
   func writeAllOrNone(in connection: Connection) throws(BatchError) -> Bool {
     guard try rows.isIndependent(enforcingForeignKeys: false, in: connection) else { return false }
     return try rows.writeAllOrNone(
@@ -133,7 +126,7 @@ struct DeletionSet: Sendable {
 }
 
 extension [ManagedObject] {
-  /// The objects in the order of their rowids; nil if one has no such key, or two have the same.
+  /// The objects in the order of their rowids; nil if an object has none, or if two have the same.
   func byRowID() -> (keys: [Int64], objects: [ManagedObject])? {
     var keyed: [(key: Int64, object: ManagedObject)] = []
     keyed.reserveCapacity(count)
@@ -150,7 +143,7 @@ extension [ManagedObject] {
     return (keyed.map(\.key), keyed.map(\.object))
   }
 
-  /// The objects by entity, in order of first appearance.
+  /// The objects by entity, in the order of the first object of each.
   func byEntity() -> [(entity: ModelEntity?, objects: [ManagedObject])] {
     var sets: [(entity: ModelEntity?, objects: [ManagedObject])] = []
     var places: [ObjectIdentifier?: Int] = [:]
@@ -173,8 +166,8 @@ extension [ManagedObject] {
 }
 
 extension ManagedObject {
-  /// Whether the row was merged while there were unsaved changes, and may have another value than
-  /// was replaced.
+  /// Whether the row was merged while there were unsaved changes, and may have other values than
+  /// those that were replaced.
   final var isMerged: Bool {
     bases.contains { slot, base in row.map { !$0[slot].isIdentical(to: base) } ?? true }
   }

@@ -2,12 +2,12 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// New objects of a save whose unique values a row has already: their set values are written to
-/// that row, as if its object had been fetched and changed.
+/// New objects whose unique values a row already has: their set values are written to that row, as
+/// if its object had been fetched and changed.
 ///
-/// It turns insertions into updates, and can revert that: a failed save leaves no traces.
+/// Insertions become updates, and this can be reverted: a failed save leaves no traces.
 struct Upserts {
-  /// The earlier state of an object.
+  /// The previous state of an object.
   private struct Mark {
     let object: ManagedObject
     let identity: PersistentIdentifier?
@@ -21,11 +21,10 @@ struct Upserts {
   /// A value of a new object, as unique indexes compare it.
   private enum Compared: Hashable {
     case value(SQLValue)
-    /// The key of a new object, which has none yet.
+    /// The key of a new object, which is not known yet.
     case object(ObjectIdentifier)
   }
 
-  /// Unique values of a table.
   private struct Place: Hashable {
     let table: String
     let slots: [Int]
@@ -36,12 +35,13 @@ struct Upserts {
   private var marks: [Mark] = []
   /// The unsaved objects before the first upsert, in order.
   private var unsavedBefore: [ManagedObject] = []
-  /// New objects that are now a row's object, with their earlier and current identifiers.
+  /// New objects that are now objects of existing rows, with their previous and current
+  /// identifiers.
   private var adopted:
     [(object: ManagedObject, temporary: PersistentIdentifier?, own: PersistentIdentifier)] = []
-  /// The same by their current identifiers.
+  /// The same objects by their current identifiers.
   private var adoptions: [PersistentIdentifier: ManagedObject] = [:]
-  /// New objects whose row has another object: their set values are set on that one.
+  /// New objects whose rows already have objects: their values are set on these.
   private var aliases: [(alias: ManagedObject, of: ManagedObject)] = []
   private var targets: [ObjectIdentifier: ManagedObject] = [:]
   /// The values of unsaved objects in unique columns.
@@ -51,12 +51,11 @@ struct Upserts {
     self.context = context
   }
 
-  /// Finds the new objects of a store that stand for existing rows, or for each other.
+  /// Finds new objects of a store that represent existing rows, or the same row.
   ///
-  /// Call it while nobody else can write to the store.
-  ///
-  /// - Throws: `BatchError` with code `constraint` for an object that matches two rows, or has
-  ///   another key than its row, `modelTypeMismatch` for a row of another entity.
+  /// Call it while no other connection can write to the store. Throws `constraint` for an object
+  /// that matches two rows or has another key than its row, and `modelTypeMismatch` for a row of
+  /// another entity.
   mutating func resolve(inStore store: Int, through connection: Connection) throws(BatchError) {
     guard context.container.entities[store].values.contains(where: { !$0.uniques.isEmpty }) else {
       return
@@ -67,7 +66,7 @@ struct Upserts {
     if objects.isEmpty { return }
     let entities = objects.byEntity().compactMap(\.entity)
     try noteUpdates(inTables: Set(entities.map(\.entity.table)))
-    // Referenced objects go first: a reference may be one of the unique values.
+    // Referenced objects are resolved first, since a reference may be one of the unique values.
     let depths = context.container.relationships[store].depths
     func depth(_ entity: ModelEntity?) -> Int { entity.flatMap { depths[$0.entity.name] } ?? 0 }
     for (entity, set) in objects.byEntity().sorted(by: { depth($0.entity) < depth($1.entity) }) {
@@ -77,7 +76,7 @@ struct Upserts {
       }
       for object in set { try resolve(object, entity, lookUps, connection) }
     }
-    // References to such an object become references to the one that it stands for.
+    // References to such an object are redirected to the object that it represents.
     for object in aliases.isEmpty ? [] : context.unsaved.all() {
       let slots = object.references.filter { targets[ObjectIdentifier($0.value)] != nil }.map(
         \.slot
@@ -92,12 +91,12 @@ struct Upserts {
     context.unsavedReferences = nil
   }
 
-  /// The objects to write: all except those that stand for others.
+  /// The objects to write: all except those that represent others.
   func remaining(_ objects: [ManagedObject]) -> [ManagedObject] {
     targets.isEmpty ? objects : objects.filter { targets[ObjectIdentifier($0)] == nil }
   }
 
-  /// Pairs of the objects to write.
+  /// The pairs, with these objects replaced by the ones that they represent.
   func remaining(_ links: [UnsavedLinks.Link]) -> [UnsavedLinks.Link] {
     if targets.isEmpty { return links }
     return links.map { link in
@@ -113,7 +112,7 @@ struct Upserts {
 
   // MARK: Finding
 
-  /// The statement that finds rows by unique values, and returns all of the entity's unique values.
+  /// The statement that finds rows by unique values, and returns all unique values of the entity.
   private struct LookUp {
     let unique: UniqueColumns
     let sql: String
@@ -150,7 +149,7 @@ struct Upserts {
     return values
   }
 
-  /// The unique values in comparable form; nil if that is unknown.
+  /// The unique values in comparable form; nil if this is unknown.
   private func place(
     _ unique: UniqueColumns,
     _ entity: ModelEntity,
@@ -173,20 +172,20 @@ struct Upserts {
     return values(of: object, unique.slots, entity).flatMap { place(unique, entity, $0) }
   }
 
-  /// Notes the values of an object in unique columns.
+  /// Records the values of an object in unique columns.
   private mutating func note(_ object: ManagedObject) {
     for unique in object.entity?.uniques ?? [] {
       if let place = place(unique, of: object) { owners[place] = object }
     }
   }
 
-  /// Notes the unique values that rows will have once their unsaved changes are written.
+  /// Records the unique values that rows will have after their unsaved changes are written.
   private mutating func noteUpdates(inTables tables: Set<String>) throws(BatchError) {
     for object in context.unsaved.all(.update) {
       guard let entity = object.entity, tables.contains(entity.entity.table),
         entity.uniques.contains(where: { isChanged(object, $0) })
       else { continue }
-      // Of several values together, a fault knows only the set ones.
+      // A fault knows only the values that were set, but several values may be unique together.
       if object.row == nil { _ = try hasRow(object) }
       note(object)
     }
@@ -207,7 +206,7 @@ struct Upserts {
     for lookUp in lookUps {
       let unique = lookUp.unique
       guard let values = values(of: object, unique.slots, entity) else { continue }
-      // An object may no longer have the values noted for it.
+      // An object may no longer have the values recorded for it.
       if let place = place(unique, entity, values), let other = owners[place],
         self.place(unique, of: other) == place, try !isLost(other, connection)
       {
@@ -238,7 +237,7 @@ struct Upserts {
     note(owner?.object ?? object)
   }
 
-  /// The object with an identifier that the context has, or will have.
+  /// The object that the context has, or will have, for an identifier.
   private func known(_ identifier: PersistentIdentifier) -> ManagedObject? {
     adoptions[identifier] ?? context.registered(identifier)
   }
@@ -267,8 +266,9 @@ struct Upserts {
     }
   }
 
-  /// Whether the row of a changed object is gone, and the merge policy does not write it again:
-  /// then its values are free, and the save decides about the change.
+  /// Whether the row of a changed object is gone, and the merge policy does not write it again.
+  ///
+  /// Its values are then free, and the save decides about the change.
   private func isLost(
     _ object: ManagedObject,
     _ connection: Connection
@@ -284,7 +284,7 @@ struct Upserts {
     }
   }
 
-  /// Whether there is a row with which set values of an object are compared.
+  /// Whether the set values of an object can be compared with a row.
   private func hasRow(_ object: ManagedObject) throws(BatchError) -> Bool {
     do throws(BatchError) {
       _ = try object.requireRow(context)
@@ -319,7 +319,7 @@ struct Upserts {
     }
     let other = if let known { known } else { try context.object(of: concrete, own, row) }
     mark(other)
-    // Its read values may be outdated, unless some were set since.
+    // The values that it has read may be outdated, unless some were set since.
     if other.unsaved == nil {
       try own.validate(row, of: concrete)
       other.take(row)
@@ -329,7 +329,6 @@ struct Upserts {
 
   // MARK: Setting
 
-  /// Makes a new object the object of a row.
   private mutating func adopt(
     _ object: ManagedObject,
     _ identifier: PersistentIdentifier,
@@ -354,7 +353,7 @@ struct Upserts {
     context.track(object, .update)
   }
 
-  /// Applies the values set on a new object to the one that it stands for.
+  /// Applies the values set on a new object to the object that it represents.
   private mutating func set(
     _ object: ManagedObject,
     on owner: ManagedObject,
@@ -382,8 +381,10 @@ struct Upserts {
     if isChanged, isCompared { try keep(object.changes.slots, setOn: owner, connection) }
   }
 
-  /// Keeps set values as changes even if they equal what a changed object has read, if its row has
-  /// something else by now: they were set on another object, which has read nothing.
+  /// Keeps set values as changes even if they equal the values that a changed object has read.
+  ///
+  /// The row may have other values by now, and the values were set on another object, which had
+  /// read nothing.
   private func keep(
     _ slots: [Int],
     setOn owner: ManagedObject,
@@ -407,12 +408,12 @@ struct Upserts {
     return (target(of: reference).identity?.key?.components.first).map { SQLValue($0) }
   }
 
-  /// The object that one stands for, if any.
+  /// The object that this one represents, or the object itself.
   private func target(of object: ManagedObject) -> ManagedObject {
     targets[ObjectIdentifier(object)] ?? object
   }
 
-  /// Refuses a new object with a set key that is not its row's.
+  /// Refuses a new object with a key that differs from that of its row.
   private func requireKey(
     of object: ManagedObject,
     _ identifier: PersistentIdentifier,
@@ -473,30 +474,29 @@ struct Upserts {
 
   // MARK: The end
 
-  /// Restores all objects.
   func undo() {
     if marks.isEmpty { return }
     for mark in marks.reversed() {
       mark.object.identity = mark.identity
-      // A save that found the row of a changed object to be outdated has noted that.
+      // A save that found the row of a changed object to be outdated has recorded this.
       if mark.unsaved != .update { mark.object.stored = mark.stored }
       mark.object.changes = mark.changes
       mark.object.bases = mark.bases
       mark.object.references = mark.references
       context.track(mark.object, mark.unsaved)
     }
-    // An object with nothing left to save has returned as the last; another store may be saved by
-    // now.
+    // An object with nothing left to save has returned as the last one; another store may be saved
+    // by now.
     context.unsaved.arrange(as: unsavedBefore.filter(\.hasChanges))
     context.unsavedReferences = nil
   }
 
-  /// Gives objects their identifiers in the context back, before they are told the others.
+  /// Gives objects their identifiers in the context again, before they get their new ones.
   func prepareToFinish() {
     for (object, temporary, _) in adopted { object.identity = temporary }
   }
 
-  /// Merges the new objects into those that they stand for, now that all is committed.
+  /// Merges new objects into those that they represent, after everything is committed.
   func finish() {
     for (object, _, identifier) in adopted {
       context.rename(object, identifier)

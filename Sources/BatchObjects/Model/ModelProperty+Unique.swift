@@ -30,9 +30,9 @@ extension ModelProperty {
   }
 }
 
-/// Unique columns of an entity, declared by its class and enforced by its table.
+/// Columns that a class declares unique and its table keeps unique.
 struct UniqueColumns: Sendable {
-  /// The class's names for them.
+  /// The names that the class uses.
   let names: [String]
   let slots: [Int]
   /// How each column compares and converts values.

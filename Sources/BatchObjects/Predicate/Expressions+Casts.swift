@@ -39,7 +39,6 @@ extension PredicateExpressions.ForceCast: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// Whether there is an object of the class.
   fileprivate func isObject<Desired>(_ object: ObjectTerm, of type: Desired.Type) -> SQLText {
     let entity = object.entity
     guard let concrete = entity.concrete else {

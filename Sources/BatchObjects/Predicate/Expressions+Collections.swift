@@ -25,7 +25,6 @@ extension PredicateExpressions.SequenceContains: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// Whether a term is one of some values.
   fileprivate func membership<Values: Sequence>(
     of element: Term<Values.Element>,
     in values: Values

@@ -57,8 +57,7 @@ extension PredicateTranslator {
     return hasNil ? .or(object.isPresent.negated, any) : any
   }
 
-  /// The condition that distinguishes rows with identifiers of this space from others of the
-  /// entity; nil if all rows have them.
+  /// The condition for rows of the entity that have identifiers of this space; nil if no row can.
   private func condition(
     for space: IdentifierSpace,
     of object: ObjectTerm

@@ -6,8 +6,8 @@ public import BatchSQLite
 import SystemPackage
 
 extension BatchRun {
-  /// A run by objects: a closure gets the identifiers that a fetch finds, one chunk at a time, each
-  /// with a new background context.
+  /// Makes a run by objects: a closure gets the identifiers that a fetch finds, one chunk at a
+  /// time, each with a new background context.
   ///
   ///     let run = BatchRun(
   ///       container,
@@ -21,31 +21,34 @@ extension BatchRun {
   ///     }
   ///     let summary = try await run.run()
   ///
-  /// What the closure changes is saved when it returns, in the transaction that records the chunk as done.
-  /// If another connection changes a row before that, the chunk starts over in another context. So the
-  /// closure may be called again for the same identifiers: its effects outside the context must tolerate
-  /// that. It cannot save by itself.
+  /// The changes of the closure are saved when it returns, in the transaction that records the
+  /// chunk as done. If another connection changes a row before that, the chunk starts over in
+  /// another context. So the closure may be called again for the same identifiers, and its effects
+  /// outside the context must tolerate this. It cannot save by itself.
   ///
-  /// With a checkpoint, the same call resumes the run, however it ended: it fetches only if there is no
-  /// unfinished run, and otherwise works through the identifiers selected first. Without one, nothing is
-  /// recorded, and a chunk that changes nothing takes no lock, so a read-only store can be processed.
+  /// With a checkpoint, the same call resumes the run, however it ended: it fetches only if there
+  /// is no unfinished run, and otherwise continues with the identifiers selected before. Without a
+  /// checkpoint, nothing is recorded, and a chunk without changes takes no lock, so even a
+  /// read-only store can be processed.
   ///
   /// - Parameters:
-  ///   - container: The container with its stores and classes.
-  ///   - name: The name of the work: `A-Z a-z 0-9 . _ -`, at most 100 characters. A checkpoint of other work
-  ///     is refused.
-  ///   - descriptor: What to fetch; the predicate is read at once.
-  ///   - policy: Chunks, workers, retries, skipping, throttle, limits, and the path of the checkpoint.
-  ///   - missingRows: What to do with identifiers without a row.
-  ///   - timeLimit: How long the closure may take for a chunk; nil for no limit. If it exceeds that, the run fails
-  ///     with `BatchError` of code `handlerTimeout`.
-  ///   - undo: How long to keep what the run changes, so that
-  ///     ``init(undoing:run:only:overwriting:options:)`` and `batch undo CHECKPOINT` can undo it; nil to
-  ///     keep nothing. It covers all rows of the store that are inserted, changed or deleted, also by
-  ///     triggers and cascades; a chunk that writes a virtual table fails with `BatchError` of code
-  ///     `unrecordable`.
-  ///   - options: What may differ from one run to the next.
-  ///   - body: Changes objects of the context, and keeps none. Called on the threads of the workers.
+  ///   - container: The container with the stores and classes.
+  ///   - name: The name of the work: at most 100 characters out of `A-Z a-z 0-9 . _ -`. A
+  ///     checkpoint of other work is refused.
+  ///   - descriptor: The objects to fetch; the predicate is read immediately.
+  ///   - policy: Chunks, workers, retries, skipping, throttle, limits, and the path of the
+  ///     checkpoint.
+  ///   - missingRows: How to treat identifiers without a row.
+  ///   - timeLimit: The maximum time of the closure for a chunk; nil for no limit. If it takes
+  ///     longer, the run fails with `BatchError` of code `handlerTimeout`.
+  ///   - undo: How long to keep the changes of the run, so that
+  ///     ``init(undoing:run:only:overwriting:options:)`` and `batch undo CHECKPOINT` can undo it;
+  ///     nil to keep none. This includes all rows of the store that are inserted, changed or
+  ///     deleted, also by triggers and cascades; a chunk that writes a virtual table fails with
+  ///     `BatchError` of code `unrecordable`.
+  ///   - options: Options that may differ from one run to the next.
+  ///   - body: Changes objects of the context, and keeps none of them. It is called on the threads
+  ///     of the workers.
   public convenience init<Model: PersistentModel>(
     _ container: ModelContainer,
     named name: String,
@@ -70,8 +73,9 @@ extension BatchRun {
     )
   }
 
-  /// A run by objects over the identifiers that an SQL condition finds; see the initializer that takes
-  /// a `FetchDescriptor`.
+  /// Makes a run by objects over the identifiers that an SQL condition finds.
+  ///
+  /// See the initializer that takes a `FetchDescriptor`.
   public convenience init(
     _ container: ModelContainer,
     named name: String,
@@ -96,10 +100,11 @@ extension BatchRun {
     )
   }
 
-  /// A run by objects over identifiers that a closure selects, of the container's first store; see the
-  /// initializer that takes a `FetchDescriptor`.
+  /// Makes a run by objects over identifiers that a closure selects from the container's first
+  /// store.
   ///
-  /// `selecting` is called only if there is no unfinished run.
+  /// See the initializer that takes a `FetchDescriptor`. `selecting` is called only if there is no
+  /// unfinished run.
   public convenience init(
     _ container: ModelContainer,
     named name: String,
@@ -124,10 +129,11 @@ extension BatchRun {
     )
   }
 
-  /// A run by objects over a list of identifiers; see the initializer that takes a `FetchDescriptor`.
+  /// Makes a run by objects over a list of identifiers.
   ///
-  /// The list belongs to any of the container's stores; nil resumes an unfinished run, which has
-  /// its own list. If there is one, a given list must be the same.
+  /// See the initializer that takes a `FetchDescriptor`. The list may belong to any store of the
+  /// container; nil resumes an unfinished run, which has its own list. If there is such a run, a
+  /// given list must be the same.
   public convenience init(
     _ container: ModelContainer,
     named name: String,

@@ -2,22 +2,21 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The context of some positions of a chunk, on its way from the worker that ran the closure to the
+/// The context of some positions of a chunk, which the worker that ran the closure passes to the
 /// lane that saves it.
 package final class ChunkContext: @unchecked Sendable {
-  // Sendable, since one thread at a time has it: the worker creates it and gives it away when the
-  // closure has returned; the lane has it while it saves, and the processor waits for each of them
-  // in turn.
+  // Sendable, since only one thread at a time has it: the worker creates it, and passes it on when
+  // the closure has returned; the lane has it while it saves; and the processor waits for each of
+  // them in turn.
   private let context: ModelContext
   private let store: Int
   let positions: Range<Int>
-  /// The identifiers without a row, by their numbers among the positions.
+  /// The identifiers without a row, numbered within the positions.
   private let missing: RangeSet<Int>
-  /// Roughly how many bytes it holds.
+  /// The approximate number of bytes that the context holds.
   let byteCount: Int
-  /// Whether there is something to save.
   let hasChanges: Bool
-  /// Whether other stores are saved with it.
+  /// Whether other stores must be saved too.
   let changesOtherStores: Bool
   /// The unsaved changes as values; nil if saving needs the objects.
   private let rows: UnsavedRows?
@@ -47,21 +46,19 @@ package final class ChunkContext: @unchecked Sendable {
     self.rows = rows
   }
 
-  /// The number of identifiers with a row.
   var succeeded: Int { positions.count - missing.indexCount }
 
-  /// The identifiers without a row, by their numbers in a chunk, given the first one's number.
+  /// The identifiers without a row, numbered within a chunk; `start` is the number of the first
+  /// position.
   func vanished(from start: Int) -> RangeSet<Int> {
     RangeSet(missing.ranges.map { ($0.lowerBound + start)..<($0.upperBound + start) })
   }
 
-  /// Writes the unsaved changes, inside the caller's transaction; again after a rollback.
+  /// Writes the unsaved changes, within the caller's transaction; may be called again after a
+  /// rollback.
   ///
-  /// - Parameters:
-  ///   - connection: The connection.
-  ///   - namesObjects: Whether an error names the objects that the database refuses, which takes a
-  ///     second write, rolled back; always for a single identifier.
-  /// - Throws: As ``ModelContext/save()`` does.
+  /// If `namesObjects` is true, an error names the objects that the database refuses, which takes a
+  /// second write that is rolled back. For a single identifier, this is always done.
   func write(through connection: Connection, namingObjects namesObjects: Bool) throws(BatchError) {
     discard()
     guard hasChanges else { return }
@@ -98,11 +95,12 @@ package final class ChunkContext: @unchecked Sendable {
       guard error.isUniqueViolation, !connection.isAutocommit else { throw error }
       written = .objects(try context.write(toStore: store, through: connection, .vacating))
     }
-    // The other stores commit before this transaction: only one store has the chunk's record.
+    // The other stores commit before this transaction, since only one store has the record of the
+    // chunk.
     try context.saveStores(but: store)
   }
 
-  /// Writes values; nil if nothing was written, so that the objects must be checked.
+  /// Writes values; returns nil if nothing was written, so that the objects must be checked.
   private func write(
     _ rows: UnsavedRows,
     through connection: Connection
@@ -122,13 +120,13 @@ package final class ChunkContext: @unchecked Sendable {
     }
   }
 
-  /// Reverts the objects' state, since the transaction was rolled back.
+  /// Reverts the state of the objects after the transaction was rolled back.
   func discard() {
     if case .objects(let written) = written { written.discard() }
     written = nil
   }
 
-  /// Tells other contexts what was saved, since the transaction is committed.
+  /// Notifies other contexts of the changes after the transaction was committed.
   func finish() {
     switch written {
     case .rows(let changes): context.container.changes.send(changes, except: nil)

@@ -3,17 +3,17 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension ContextProcessor {
-  /// Saves the contexts of a chunk and enters it in the ledger, all or nothing.
+  /// Saves the contexts of a chunk and records it in the ledger, all or nothing.
   ///
   /// - Parameters:
   ///   - parts: The parts of the chunk, ascending.
   ///   - positions: The positions of the chunk.
   ///   - lane: The lane that saves.
-  ///   - refused: Receives the errors of parts that could not be saved, by their indices in
-  ///     `parts`.
+  ///   - refused: Gets the errors of parts that could not be saved, by their indices in `parts`.
   /// - Returns: The result of the chunk.
-  /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and must be redone; the
-  ///   error of the identifier that exceeds the limit; or any error that concerns more than a row.
+  /// - Throws: `BatchError` of code `rowsChanged` if parts were refused and must be repeated; the
+  ///   error of the identifier that exceeds the limit; or any error that concerns more than one
+  ///   row.
   func save(
     _ parts: [Part],
     at positions: Range<Int>,
@@ -60,7 +60,8 @@ extension ContextProcessor {
                 )
               }
             } catch {
-              // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
+              // RAISE(ROLLBACK) in a trigger has ended the transaction, and the whole chunk with
+              // it.
               guard !connection.isAutocommit,
                 error.code == .mergeConflict || onFailure != .failChunk && error.isAboutObjects
               else { throw error }

@@ -9,11 +9,11 @@ package struct ContextProcessor: ChunkProcessor {
   package let work: ContextWork
   /// The lane that saves; nil if the store cannot be written.
   package let lane: WriterLane?
-  /// Whether the store records the run: then each chunk is written, if only as done.
+  /// Whether the store records the run: then each chunk is written, even if nothing was changed.
   private let isRecorded: Bool
   private let store: Store
   package let onFailure: FailurePolicy
-  /// The run whose changes are kept for undo; nil to keep none.
+  /// The run whose changes are kept for an undo; nil to keep none.
   let recordedRun: String?
   private let times: HandlerTimes<ChunkContext>
 
@@ -38,7 +38,7 @@ package struct ContextProcessor: ChunkProcessor {
     times = HandlerTimes(limit: work.timeLimit)
   }
 
-  /// How often part of a chunk starts over because somebody else changed its rows before it was
+  /// How often part of a chunk starts over because others have changed its rows before it was
   /// saved.
   private static let conflictLimit = 50
 
@@ -48,14 +48,14 @@ package struct ContextProcessor: ChunkProcessor {
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
-  /// Some positions of a chunk, and the closure's result.
+  /// Some positions of a chunk, with the result of the closure.
   enum Part: Sendable {
     case done(ChunkContext)
     case failed(Int, BatchError)
   }
 
-  /// A chunk that the closure has processed, in one context or, where identifiers fail alone, in
-  /// several.
+  /// A chunk that the closure has processed, in one context or, if identifiers fail on their own,
+  /// in several.
   package struct Prepared: Sendable {
     fileprivate var parts: [Part]
     fileprivate let worker: StoreConnection
@@ -83,9 +83,10 @@ package struct ContextProcessor: ChunkProcessor {
     )
   }
 
-  /// Calls the closure for some positions: all in one context or, if it fails, in halves.
+  /// Calls the closure for some positions: for all in one context or, if it fails, for halves.
   ///
-  /// - Returns: The parts, ascending, and the first position not reached because enough is held.
+  /// Returns the parts, ascending, and the first position that was not reached because enough is
+  /// held.
   private func parts(
     of positions: Range<Int>,
     in worker: StoreConnection,
@@ -129,7 +130,7 @@ package struct ContextProcessor: ChunkProcessor {
     }
   }
 
-  /// An error as recorded for an identifier: it names the object that it concerns, if that is
+  /// The error recorded for an identifier; it also names the object that it concerns if this is
   /// another one.
   private func naming(_ error: BatchError, at positions: Range<Int>) -> BatchError {
     guard positions.count == 1, let problem = error.saveProblems.first,
@@ -201,7 +202,7 @@ package struct ContextProcessor: ChunkProcessor {
 }
 
 extension BatchError {
-  /// The error of a chunk whose rows others change faster than the closure runs.
+  /// The error of a chunk whose rows are changed faster than the closure runs.
   fileprivate var ofHotRows: BatchError {
     var error = self
     error.remedy =

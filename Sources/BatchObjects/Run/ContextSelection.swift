@@ -3,18 +3,16 @@ import BatchPipeline
 import BatchIdentifiers
 import BatchSQLite
 
-/// The identifiers that a run by objects processes.
 enum ContextSelection: Sendable {
-  /// Given ones; nil to resume an unfinished run.
+  /// The given identifiers; nil to resume an unfinished run.
   case list(IdentifierList?)
-  /// The results of a query, in the store at an index; an error if it could not be built.
+  /// The results of a query and the index of its store, or the error of making the query.
   case query(Result<(query: IdentifierQuery, store: Int), BatchError>)
-  /// Those that a closure returns.
+  /// The identifiers that a closure returns.
   case closure(@Sendable () async throws -> IdentifierList)
 
-  /// The index of the identifiers' store, as far as it is known before they are.
-  ///
-  /// - Throws: `BatchError` of code `foreignIdentifier` for identifiers of another container.
+  /// The index of the store, as far as it is known before the identifiers are; throws
+  /// `foreignIdentifier` for those of another container.
   func store(of container: ModelContainer) throws(BatchError) -> Int {
     switch self {
     case .list(let list?): return try container.place(ofStoreOf: list)
@@ -23,7 +21,7 @@ enum ContextSelection: Sendable {
     }
   }
 
-  /// Whether it asks for an order.
+  /// Whether a query specifies an order.
   var isOrdered: Bool {
     if case .query(.success(let query)) = self { query.query.isOrdered } else { false }
   }
@@ -39,7 +37,6 @@ enum ContextSelection: Sendable {
 }
 
 extension ModelContainer {
-  /// The index of the store of a list's identifiers.
   func place(ofStoreOf list: IdentifierList) throws(BatchError) -> Int {
     let uuid = list.header.storeIdentifier
     if let place = stores.firstIndex(where: { $0.identity.uuid == uuid }) { return place }

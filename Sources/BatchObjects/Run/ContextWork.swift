@@ -15,15 +15,14 @@ public enum MissingRows: Sendable, Hashable {
 public typealias ChunkBody =
   @Sendable (_ context: ModelContext, _ identifiers: [PersistentIdentifier]) throws -> Void
 
-/// A closure, and the source of its objects.
 package struct ContextWork: Sendable {
   package let container: ModelContainer
-  /// The index of the store among the container's.
+  /// The index of the store in the container.
   package let store: Int
   package let missingRows: MissingRows
-  /// The closure's time limit for a chunk; nil for none.
+  /// The time limit of the closure for a chunk; nil for none.
   package let timeLimit: Duration?
-  /// What the schema must be like; nil for anything.
+  /// The required schema; nil if any is accepted.
   private let expected: ExpectedSchema?
   private let body: ChunkBody
 
@@ -46,13 +45,13 @@ package struct ContextWork: Sendable {
   /// Reads the rows of some positions into a new context, and calls the closure with it.
   ///
   /// - Parameters:
-  ///   - list: The identifiers.
-  ///   - positions: The positions.
-  ///   - byteLimit: The maximum bytes of values held; the row that reaches it is the last.
-  ///   - connection: The worker's connection, which the context has during the call.
-  /// - Returns: The context with its unsaved changes, and how far it reaches.
-  /// - Throws: The closure's error, as a `BatchError`; of code `otherRun` if the schema has changed
-  ///   in a way that concerns the run.
+  ///   - list: The identifiers of the run.
+  ///   - positions: The positions to process.
+  ///   - byteLimit: The maximum bytes of values to hold; the row that reaches it is the last one.
+  ///   - connection: The worker's connection, which the context uses during the call.
+  /// - Returns: The context with its unsaved changes, and its actual positions.
+  /// - Throws: The closure's error as a `BatchError`; of code `otherRun` if the schema has changed
+  ///   in a way that affects the run.
   func perform(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -68,7 +67,8 @@ package struct ContextWork: Sendable {
       } catch {
         result = .failure(error)
       }
-      // The closure's statements, each a transaction, have seen one schema if it is the same now.
+      // The closure's statements are separate transactions; they have seen the same schema if it is
+      // still the same.
       try expected?.verify(in: connection)
       if connection.verifiedSchemaVersion == version { return try result.get() }
     }
@@ -80,7 +80,7 @@ package struct ContextWork: Sendable {
     holding byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> ChunkContext {
-    // If others save meanwhile, the chunk starts over.
+    // If others save in the meantime, the chunk starts over.
     let context = ModelContext(container, hearsOthers: false)
     return try context.reading(store, through: connection) { () throws(BatchError) in
       let chunk = try context.objects(
@@ -119,7 +119,6 @@ package struct ContextWork: Sendable {
     }
   }
 
-  /// The error for a change that cannot be written.
   var isReadOnly: BatchError {
     BatchError(
       .readOnly,
@@ -131,8 +130,8 @@ package struct ContextWork: Sendable {
 }
 
 extension BatchError {
-  /// Whether the error concerns the objects that a closure got or changed, so that other objects of
-  /// its chunk may succeed.
+  /// Whether the error concerns objects that the closure got or changed, so that other objects of
+  /// the chunk may succeed.
   var isAboutObjects: Bool {
     if isAboutRows { return true }
     return [
@@ -141,7 +140,7 @@ extension BatchError {
     ].contains(code)
   }
 
-  /// The error that the closure of a run by objects threw, as an error of this library.
+  /// Converts an error that the closure of a run by objects threw.
   init(thrownByClosure error: any Error) {
     self =
       error as? BatchError

@@ -2,15 +2,15 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The objects of part of an identifier list.
+/// The objects of a part of an identifier list.
 struct ChunkObjects {
   /// The identifiers reached, in the order of the list.
   var identifiers: [PersistentIdentifier]
   /// The objects with a row, in no particular order.
   var objects: [ManagedObject] = []
-  /// The numbers of the identifiers without a row.
+  /// The identifiers without a row, by number.
   var missing = RangeSet<Int>()
-  /// Roughly how many bytes the rows hold.
+  /// The approximate number of bytes that the rows hold.
   var byteCount = 0
 }
 
@@ -18,12 +18,12 @@ extension ModelContext {
   /// The objects at some positions of a list, up to a number of bytes.
   ///
   /// - Parameters:
-  ///   - list: The list, of one of the container's stores.
-  ///   - positions: The positions.
-  ///   - store: The index of that store.
-  ///   - byteLimit: The maximum bytes held; the row that reaches it is the last.
-  /// - Returns: The objects of the positions reached.
-  /// - Throws: As ``fetch(_:as:skippingMissing:)`` does.
+  ///   - list: A list of one of the container's stores.
+  ///   - positions: The positions to read.
+  ///   - store: The index of the list's store.
+  ///   - byteLimit: The maximum bytes to hold; the row that reaches it is the last one.
+  /// - Returns: The objects of the positions that were reached.
+  /// - Throws: An error of ``fetch(_:as:skippingMissing:)``.
   func objects(
     of list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -66,7 +66,7 @@ extension ModelContext {
     }
   }
 
-  /// The same for other keys than rowids, some at a time.
+  /// Reads objects whose keys are not rowids, some at a time.
   private func objectsByKey(
     of list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -95,7 +95,7 @@ extension ModelContext {
 }
 
 extension SQLValue {
-  /// Roughly how many bytes it holds.
+  /// The approximate number of bytes that the value holds.
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): 16 + text.utf8.count

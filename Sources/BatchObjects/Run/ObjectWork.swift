@@ -5,14 +5,12 @@ import BatchJobs
 import BatchSQLite
 import SystemPackage
 
-/// The work of a closure that gets contexts.
 struct ObjectWork: RunWork {
   let program: ProgramWork
   let selection: ContextSelection
   let container: ModelContainer
   let missingRows: MissingRows
   let timeLimit: Duration?
-  /// Whether to set an unfinished run aside.
   let fresh: Bool
   let body: ChunkBody
 
@@ -44,16 +42,15 @@ struct ObjectWork: RunWork {
   }
 }
 
-/// A closure's work, with the store of its objects.
 struct ObjectPlan: StoreRunPlan {
   let store: Store
   let hooks: RunHooks
   private let run: ObjectWork
   private let work: ContextWork
-  /// What selects the identifiers, if it is a query.
+  /// The query for the identifiers, if there is one.
   private let query: IdentifierQuery?
   private let expected: ExpectedSchema
-  /// The tables that may be recorded, as they are; nil without undo.
+  /// The schema of the tables that may be recorded; nil without undo.
   private let recordable: ExpectedSchema?
 
   var cause: any RunCause { run.program }
@@ -176,7 +173,7 @@ struct ObjectPlan: StoreRunPlan {
     }
   }
 
-  /// - Returns: Nil for a read-only store, in which nothing is recorded either.
+  /// Returns nil for a read-only store, where nothing is recorded either.
   func makeLane() throws(BatchError) -> WriterLane? {
     guard store.isWritable || ledger == .store else { return nil }
     if store.coreData != nil {
@@ -190,7 +187,7 @@ struct ObjectPlan: StoreRunPlan {
     var configuration = WriterConfiguration()
     configuration.enforcesForeignKeys = true
     configuration.courtesyTarget = run.program.policy.chunk.target
-    // A run that nobody can resume may change nothing, and then does not change the journal mode.
+    // A run that cannot be resumed may change nothing, and then leaves the journal mode unchanged.
     configuration.usesWriteAheadLog = ledger == .store
     configuration.limitCheckpoints(to: run.program.policy.throttle.maximumWAL)
     return try store.makeWriterLane(configuration)
@@ -204,7 +201,7 @@ struct ObjectPlan: StoreRunPlan {
     try await part.lane?.expect(expected)
     let entity = part.list.header.entityName
     let table = store.schema.entities.first { $0.name == entity }?.table
-    // Whether the closure deletes is unknown before it runs.
+    // Whether the closure deletes rows is unknown before it runs.
     for key in try await store.unindexedForeignKeys() where key.destination == table {
       part.onEvent(.message("\(key)"))
     }
@@ -228,7 +225,7 @@ struct ObjectPlan: StoreRunPlan {
 }
 
 extension ProgramWork {
-  /// The work with the name of its entity, for a run that learns it from its identifiers.
+  /// The work with its entity, for a run that learns it from its identifiers.
   fileprivate func concerning(_ entity: String) -> ProgramWork {
     var work = self
     work.entity = entity
@@ -237,9 +234,7 @@ extension ProgramWork {
 }
 
 extension PackedIdentifiers {
-  /// Whether another list names the same rows in the same order.
-  ///
-  /// - Complexity: O(*n*)
+  /// Whether another list has the same rows in the same order, found in linear time.
   fileprivate func hasSameKeys(as other: PackedIdentifiers) throws(BatchError) -> Bool {
     guard count == other.count, header.entityName == other.header.entityName,
       header.storeIdentifier == other.header.storeIdentifier,

@@ -2,9 +2,10 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// A context's unsaved changes as values: rows to update, delete and insert in sets.
+/// The unsaved changes of a context as values: rows to update, delete and insert in sets.
 ///
-/// It is built on the context's thread, so the holder of the write lock needs no objects.
+/// They are collected on the thread of the context, so the holder of the write lock needs no
+/// objects.
 struct UnsavedRows: Sendable {
   /// New rows that set the same columns, without their keys.
   private struct Insertion: Sendable {
@@ -17,15 +18,10 @@ struct UnsavedRows: Sendable {
   private var deletions: [DeletionSet] = []
   private var insertions: [Insertion] = []
 
-  /// The unsaved rows of one store; nil if a save has to check the objects: if related ones are
-  /// deleted or get keys, if there is a history, or if keys are set or assigned.
+  /// Collects the unsaved rows of one store; nil if a save has to check the objects.
   ///
-  /// - Parameters:
-  ///   - context: The context.
-  ///   - store: The index of the store.
-  ///   - connection: A connection to the store, from which only the schema is read.
-  /// - Throws: `BatchError` of code `valueMismatch` for a new row that does not fit its class, or
-  ///   SQLite's errors.
+  /// That is the case if related objects are deleted or get keys, if there is a history, or if keys
+  /// are set or assigned. `connection` is only used to read the schema.
   init?(of context: ModelContext, inStore store: Int, _ connection: Connection) throws(BatchError) {
     let container = context.container
     guard !container.configurations[store].tracksHistory, context.links.isEmpty,
@@ -53,7 +49,7 @@ struct UnsavedRows: Sendable {
       deletions.append(set)
     }
     for object in sets[.insert] ?? [] {
-      // Unique values may exist already.
+      // A row with the unique values may exist already.
       guard let entity = object.entity, entity.uniques.isEmpty,
         object.identity?.isTemporary ?? true,
         try append(object, entity, connection)
@@ -61,7 +57,8 @@ struct UnsavedRows: Sendable {
     }
   }
 
-  /// Adds a new row; false if its key or its other columns are unknown before it is inserted.
+  /// Adds a new row; returns false if its key or its other columns are unknown before it is
+  /// inserted.
   private mutating func append(
     _ object: ManagedObject,
     _ entity: ModelEntity,
@@ -87,11 +84,10 @@ struct UnsavedRows: Sendable {
     return true
   }
 
-  /// Writes all of it or nothing, inside the caller's transaction.
+  /// Writes all rows or none, within the caller's transaction.
   ///
-  /// - Returns: What was written; nil if nothing was, since rows have changed or a set would differ
-  ///   from single statements.
-  /// - Throws: SQLite's errors; the caller rolls back.
+  /// Returns the changes; nil if nothing was written, since rows have changed or a set would differ
+  /// from single statements. If this throws, the caller rolls back.
   func write(in connection: Connection) throws(BatchError) -> ModelChanges? {
     if !insertions.isEmpty || !deletions.isEmpty {
       try connection.execute("PRAGMA defer_foreign_keys = ON")

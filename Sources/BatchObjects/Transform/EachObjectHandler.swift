@@ -6,17 +6,17 @@ import BatchSQLite
 struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   private let container: ModelContainer
   private let entity: ModelEntity
-  /// The column read for each column of the entity.
+  /// The column to read for each column of the entity.
   private let reads: [Int]
-  /// The column written for each column of the entity; nil if it is not in `writes`.
+  /// The column to write for each column of the entity; nil if it is not in `writes`.
   private let writes: [Int?]
   private let writeCount: Int
   private let body: @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
 
-  /// A handler for the columns of a job.
+  /// Makes a handler for the columns of a job.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` if the class has a column that the job does
-  ///   not read, `invalidMapping` if it does not fit the table.
+  /// Throws `unknownAttribute` if the class has a column that the job does not read,
+  /// `invalidMapping` if the class does not fit the table.
   init(
     _ columns: TransformColumns,
     _ body: @escaping @Sendable (_ object: Model, _ idempotencyKey: () -> String) throws -> Void
@@ -28,7 +28,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         remedy: "use a handler of rows or columns: TransformHandler.rows, TransformHandler.columns"
       )
     }
-    // The lane writes the values: the objects' context cannot save.
+    // The lane writes the values: the context of the objects cannot save.
     container = try ModelContainer(for: [Model.self], stores: [store.readOnly])
     guard let entity = container.entities[0][Model.mapping.entityName] else {
       throw BatchError(
@@ -63,7 +63,7 @@ struct EachObjectHandler<Model: PersistentModel>: RowHandler {
         let values = reads.map { rows.values.value(row, $0) }
         let identifier = entity.space.identifier(rows.key(of: row))
         let object = try context.object(of: identifier, entity, values, readAt: start)
-        // An object that the handler has met before gets the values read now.
+        // An object that the handler has already seen gets the values that were read now.
         if case .read(_, at: start) = object.stored {} else { object.take(values, readAt: start) }
         try body(context.cast(object, as: Model.self)) { rows.idempotencyKey(of: row, run: run) }
         try context.throwNoted()

@@ -2,17 +2,17 @@ public import BatchRuns
 import BatchSQLite
 
 extension TransformHandler {
-  /// A handler called with an object for each row, in a context.
+  /// Makes a handler that is called with an object for each row, in a context.
   ///
   ///     TransformHandler.objects(Order.self) { order in order.price = order.cost * 2 }
   ///
-  /// The easiest and slowest shape. What you set on the object is written; its context is for
-  /// reading, and changing other objects fails the row.
+  /// This is the easiest and slowest form. Values set on the object are written. The context is
+  /// only for reading: changing other objects fails the row.
   ///
   /// - Parameters:
-  ///   - type: The class of the objects, all of whose columns the job must read.
+  ///   - type: The class of the objects; the job must read all its columns.
   ///   - body: Called with each object, from several threads at once.
-  /// - Returns: The handler.
+  /// - Returns: The handler for the program's list of handlers.
   public static func objects<Model: PersistentModel>(
     _ type: Model.Type,
     _ body: @escaping @Sendable (Model) throws -> Void
@@ -20,15 +20,14 @@ extension TransformHandler {
     TransformHandler { columns in try EachObjectHandler(columns) { model, _ in try body(model) } }
   }
 
-  /// A handler called with an object for each row, in a context, and with the row's
-  /// `TransformRow.idempotencyKey`.
+  /// Makes a handler that is also called with each row's `TransformRow.idempotencyKey`.
   ///
   ///     TransformHandler.objects(Order.self) { order, idempotencyKey in
   ///       order.receipt = try payments.charge(order.cost, once: idempotencyKey)
   ///     }
   ///
   /// - Parameters:
-  ///   - type: The class of the objects, all of whose columns the job must read.
+  /// - type: The class of the objects; the job must read all its columns.
   ///   - body: Called with each object, from several threads at once.
   /// - Returns: The handler.
   public static func objects<Model: PersistentModel>(
