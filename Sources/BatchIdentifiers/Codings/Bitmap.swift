@@ -1,17 +1,18 @@
-/// A bit for each number above the first key, one if it is a key, in groups of eight by a prefix
-/// code.
+/// A bit for each number above the first key, which is one if the number is a key, in groups of
+/// eight by a prefix code.
 ///
-/// Where keys are dense but form no runs, no other coding comes near the information they hold:
-/// Rice codes and plain bitmaps cost 4 % more when every third number is a key.
+/// If keys are dense but form no runs, no other coding comes near the information they hold: Rice
+/// codes and plain bitmaps are 4 % larger if every third number is a key.
 ///
-/// Payload: the table (one byte, the highest bit set if the bits are inverted), then the codes. The
-/// first bit of a code is the lowest free one. Bits after the last key mean nothing.
+/// Payload: the table (one byte, with the highest bit set if the bits are inverted), then the
+/// codes. The first bit of a code is in the lowest free bit. Bits after the last key have no
+/// meaning.
 enum Bitmap {
   /// The number of codes of 1 to 12 bits in each table.
   ///
   /// The tables are the length-limited Huffman codes of eight independent bits that are one with a
-  /// probability of 0.16, 0.22, 0.28, 0.34, 0.39 and 0.44. In the order of codes, a byte precedes
-  /// another if it has fewer ones, or as many and is the smaller number.
+  /// probability of 0.16, 0.22, 0.28, 0.34, 0.39 and 0.44. Among the codes, a byte precedes another
+  /// if it has fewer ones, or equally many and is the smaller number.
   static let codeCounts: [[Int]] = [
     [0, 1, 0, 4, 4, 0, 28, 0, 56, 0, 29, 134],
     [0, 0, 1, 0, 8, 12, 16, 56, 0, 70, 11, 82],
@@ -21,19 +22,19 @@ enum Bitmap {
     [0, 0, 0, 0, 0, 0, 37, 145, 74, 0, 0, 0],
   ]
 
-  /// The share of ones up to which each table is used, in 256ths.
+  /// The share of ones, in 256ths, up to which each table is used.
   private static let limits = [49, 64, 80, 93, 106, 256]
 
   static let maximumCodeBitCount = 12
-  /// How many bits past the end of a segment may be read: three codes.
+  /// How many bits after the end of a segment may be read: three codes.
   static let maximumOverrun = 3 * maximumCodeBitCount
   private static let inverted: UInt8 = 0x80
 
-  /// A code for each byte, and a byte for each code.
   struct Table: Sendable {
-    /// By byte: the code, reversed so that its first bit is the lowest, with its length above it.
+    /// For each byte: the code, reversed so that its first bit is the lowest, with its length above
+    /// it.
     var codes = [UInt32](repeating: 0, count: 256)
-    /// By the next 12 bits: the byte, with the length of its code above it.
+    /// For the next 12 bits: the byte, with the length of its code above it.
     var bytes = [UInt16](repeating: 0, count: 1 << maximumCodeBitCount)
 
     init(counts: [Int]) {
@@ -92,12 +93,12 @@ enum Bitmap {
     }
   }
 
-  /// The place of 32 bits in a segment.
+  /// The position of 32 bits in a segment.
   struct Place {
     var bit = 0
-    /// The index of the first key among them.
+    /// The index of the first key among these bits.
     var index = 1
-    /// The number represented by their lowest bit.
+    /// The number that the lowest bit represents.
     var base: Int64
 
     init(_ segment: Segment) {
@@ -105,8 +106,8 @@ enum Bitmap {
     }
   }
 
-  /// The number of keys in a segment below a value, and the place from which to decode the window
-  /// of keys that has the next one.
+  /// The number of keys in a segment below a value, and the position to decode the window with the
+  /// next key from.
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
@@ -131,7 +132,7 @@ enum Bitmap {
     return (found, window)
   }
 
-  /// Calls `body` with each 32 bits and their place, until it returns false or there are no more
+  /// Calls `body` with each 32 bits and their position, until it returns false or there are no more
   /// keys.
   @inline(__always)
   private static func forEachWord(
@@ -163,7 +164,7 @@ enum Bitmap {
         bit &+= Int(truncatingIfNeeded: length)
         word |= UInt64(truncatingIfNeeded: entry & 0xFF) &<< (byte &* 8)
       }
-      // Up to three codes of the last word may lie past the end, and mean nothing.
+      // Up to three codes of the last word may be after the end, and have no meaning.
       guard bit <= end &+ maximumOverrun else {
         throw ByteReader.Damage("a segment ends too early")
       }
@@ -175,12 +176,12 @@ enum Bitmap {
     }
   }
 
-  /// The bits of a segment's keys, if they are dense enough for this coding.
+  /// Plans the bits of a segment, if its keys are dense enough for this coding.
   ///
   /// - Parameters:
-  ///   - keys: The keys, ascending, or descending if they are to be complemented.
-  ///   - isComplemented: Whether they are.
-  ///   - bytes: Receives the bits, in groups of eight.
+  ///   - keys: The keys, ascending; if they are to be complemented, descending.
+  ///   - isComplemented: Whether the keys are to be complemented.
+  ///   - bytes: Gets the bits, in groups of eight.
   /// - Returns: The table to use and the length of the codes in bits, or nil if the keys are too
   ///   far apart or too close together.
   static func plan(
@@ -213,7 +214,7 @@ enum Bitmap {
     return (UInt8(number) | (isInverted ? inverted : 0), bits)
   }
 
-  /// Writes the bits produced by ``plan(_:isComplemented:into:)``.
+  /// Writes the bits made by ``plan(_:isComplemented:into:)``.
   static func encode(
     _ bitmap: [UInt8],
     byteCount: Int,

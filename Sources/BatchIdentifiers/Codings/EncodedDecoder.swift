@@ -2,14 +2,12 @@
 struct EncodedDecoder {
   private var scratch: [UInt8] = []
 
-  /// The maximum total length of the keys in a segment.
-  ///
-  /// A segment ends with the key that exceeds ``FrontCoding/segmentByteCount``.
+  /// The maximum total length of the keys in a segment, which ends with the key that exceeds
+  /// ``FrontCoding/segmentByteCount``.
   static let maximumByteCount = FrontCoding.segmentByteCount + EncodedKey.maximumByteCount
   /// The maximum length of the front-coded form, with two varints per key.
   static let maximumFrontCodedByteCount = maximumByteCount + SegmentCoding.plainCount * 8
 
-  /// Appends all keys of a segment.
   mutating func decode(
     _ segment: Segment,
     of block: PaddedBytes,

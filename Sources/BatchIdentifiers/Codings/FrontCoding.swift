@@ -1,7 +1,7 @@
-/// Keys without the bytes shared with the previous key.
+/// Keys without the bytes that they share with the previous key.
 ///
-/// Per key: the number of shared bytes (varint), the number of bytes that follow (varint), those
-/// bytes.
+/// Each key has the number of shared bytes (varint), the number of bytes that follow (varint), and
+/// these bytes.
 enum FrontCoding {
   /// A segment ends when its keys have this many bytes.
   static let segmentByteCount = 1 << 16

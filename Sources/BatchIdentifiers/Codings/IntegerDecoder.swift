@@ -32,7 +32,6 @@ enum IntegerDecoder {
     if segment.isComplemented { output.complement() }
   }
 
-  /// Decodes the keys at `range` within a segment into the first elements of an array.
   static func decode(
     _ segment: Segment,
     of block: PaddedBytes,
@@ -48,8 +47,8 @@ enum IntegerDecoder {
     )
   }
 
-  /// The number of keys in an ascending segment below a value, and the window of keys that has the
-  /// next one, if there is one.
+  /// The number of keys below a value in an ascending segment, and the window with the next key, if
+  /// there is one.
   ///
   /// Codings that can only be read from their start are thus read once.
   static func window(
@@ -90,7 +89,6 @@ enum IntegerDecoder {
     }
   }
 
-  /// The number of keys in an ascending segment below a value.
   static func lowerBound(
     of value: Int64,
     in segment: Segment,
@@ -122,7 +120,6 @@ enum IntegerDecoder {
     }
   }
 
-  /// All keys of a segment of limited length.
   private static func keys(
     of segment: Segment,
     in block: PaddedBytes

@@ -1,16 +1,16 @@
-/// Receives the decoded keys of a range, in order.
+/// Collects the decoded keys of a range, in order.
 ///
-/// Room for all of them is checked once: a check per key takes a tenth to a third of a decoder's
+/// The room for all keys is checked once: checking each key takes a tenth to a third of a decoder's
+/// time.
 /// time.
 @safe struct KeyOutput: BitwiseCopyable, ~Escapable {
-  /// The next of the elements of the span that this value's lifetime depends on.
+  /// The next element of the span that the lifetime of this value depends on.
   ///
-  /// It is a moving pointer: an index would take one register too many in the longest loops.
+  /// It is a moving pointer: with an index, the longest loops would need one register too many.
   private var next: UnsafeMutablePointer<Int64>
-  /// The number of keys for which there is room left.
+  /// The number of keys that still fit.
   private(set) var count: Int
 
-  /// Room for `count` keys, starting at an index of a span.
   @_lifetime(&keys)
   init(_ keys: inout MutableSpan<Int64>, from index: Int, count: Int) {
     precondition(index >= 0 && count > 0 && count <= keys.count - index, "no room for the keys")
@@ -20,7 +20,7 @@
     self.count = count
   }
 
-  /// Writes the next decoded key; the caller decodes a range of `count` keys, including this one.
+  /// The caller decodes a range of `count` keys, including this one.
   @inline(__always)
   mutating func append(_ key: Int64) {
     assert(count > 0)
@@ -29,7 +29,6 @@
     count &-= 1
   }
 
-  /// Replaces all keys by their complements.
   func complement() {
     for index in 0..<count { unsafe next[index] = ~next[index] }
   }

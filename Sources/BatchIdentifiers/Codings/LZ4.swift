@@ -2,7 +2,6 @@ internal import CLZ4
 
 /// LZ4 blocks, through the system's library.
 package enum LZ4 {
-  /// Appends the compressed form of some bytes.
   package static func compress(_ bytes: [UInt8], to output: inout [UInt8]) {
     let start = output.count
     let bound = Int(LZ4_compressBound(Int32(bytes.count)))
@@ -27,8 +26,8 @@ package enum LZ4 {
     return decompress(block, into: &output, count: count) ? output : nil
   }
 
-  /// Fills the first `count` bytes of an array with the content of a block; false if it is not
-  /// exactly that many bytes.
+  /// Fills the first `count` bytes of an array with the content of a block; false if that has
+  /// another length.
   static func decompress(
     _ block: Span<UInt8>,
     into output: inout [UInt8],

@@ -1,4 +1,4 @@
-/// Steps between ascending keys, minus the smallest step, as fixed-width numbers.
+/// Steps between ascending keys, minus the smallest step, as numbers of a fixed width.
 ///
 /// Payload: the width in bits (one byte: 0 to 56, or 64), the smallest step minus one (varint), the
 /// numbers.
@@ -41,7 +41,7 @@ enum PackedSteps {
   }
 }
 
-/// Keys in any order, minus the smallest of them, as fixed-width numbers.
+/// Keys in any order, minus the smallest key, as numbers of a fixed width.
 ///
 /// Payload: the width in bits (one byte: 0 to 56, or 64), the first key minus the smallest
 /// (varint), the numbers from the second on.
@@ -86,17 +86,16 @@ enum PackedKeys {
   }
 }
 
-/// Fixed-width numbers.
 enum PackedNumbers {
   /// The width for numbers up to `largest`.
   ///
-  /// Between 56 and 64 bits a number may straddle nine bytes, so these take 64.
+  /// A number of 57 to 63 bits may extend over nine bytes, so these take 64 bits.
   static func width(_ largest: UInt64) -> Int {
     let bits = 64 - largest.leadingZeroBitCount
     return bits > 56 ? 64 : bits
   }
 
-  /// The width for numbers minus the smallest of them.
+  /// The width for numbers from which the smallest is subtracted.
   static func width(_ numbers: Span<UInt64>, less smallest: UInt64) -> Int {
     var all: UInt64 = 0
     for index in numbers.indices { all |= numbers[index] &- smallest }
@@ -107,7 +106,7 @@ enum PackedNumbers {
     var smallest = UInt64.max
     for index in numbers.indices {
       smallest = min(smallest, numbers[index])
-      // Nothing is smaller. (Without this exit the loop would be vectorized, which takes longer:
+      // No number is smaller. (Without this exit, the loop would be vectorized, which takes longer:
       // many machines cannot compare vectors of 64 bits.)
       if smallest == 0 { break }
     }
@@ -142,7 +141,7 @@ enum PackedNumbers {
 extension [UInt8] {
   private static let zeros = [UInt8](repeating: 0, count: 1 << 14)
 
-  /// Appends zeros faster than a repeated element, which goes byte by byte.
+  /// Faster than appending a repeated element, which is done byte by byte.
   mutating func appendZeros(_ count: Int) {
     var rest = count
     while rest > 0 {
@@ -152,7 +151,7 @@ extension [UInt8] {
     }
   }
 
-  /// Appends at most `limit` bytes written by a closure.
+  /// Appends at most `limit` bytes, which a closure writes.
   mutating func appendBits(atMost limit: Int, _ body: (inout BitWriter) -> Void) {
     let start = count
     appendZeros(limit + 8)

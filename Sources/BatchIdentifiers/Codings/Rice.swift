@@ -1,7 +1,7 @@
-/// Rice codes: the low `k` bits of each number unchanged, the rest in unary.
+/// Rice codes: the low `k` bits of each number are unchanged, the others are in unary.
 ///
-/// The low bits of all numbers come first, then all the unary parts, each as many zeros as its
-/// value and a one. Kept apart, both decode without a branch per number.
+/// The low bits of all numbers come first, then all unary parts, each as many zeros as its value
+/// and a one. Because they are separate, both are decoded without a branch per number.
 ///
 /// Payload of a segment: `k` (one byte: 0 to 56), then the steps between ascending keys minus one.
 enum Rice {
@@ -9,10 +9,10 @@ enum Rice {
   /// The maximum number of keys in a segment.
   ///
   /// It is large because segments without low bits are plain bitmaps, where counting ones finds a
-  /// place.
+  /// position.
   static let maximumCount = 16384
 
-  /// Decodes keys, starting at a place at or before the first of them if one is given.
+  /// Decodes keys; `place` may be one at or before the first of them.
   static func decodeKeys(
     _ segment: Segment,
     _ payload: PaddedBytes,
@@ -41,8 +41,8 @@ enum Rice {
     }
   }
 
-  /// The number of keys in a segment below a value, and the place from which to decode the window
-  /// of keys that has the next one.
+  /// The number of keys in a segment below a value, and the position to decode the window with the
+  /// next key from.
   static func lowerBound(
     of value: Int64,
     _ segment: Segment,
@@ -68,14 +68,14 @@ enum Rice {
     return (segment.count, window)
   }
 
-  /// The current place of a walk over the keys of a segment.
+  /// The current position of a walk over the keys of a segment.
   ///
-  /// It stays in registers, which a type that holds a span does not.
+  /// It stays in registers, unlike a type that contains a span.
   struct Place {
     /// The sum of the first key and the low parts of the steps so far.
     fileprivate var sum: UInt64
     fileprivate var bit = 0
-    /// The index of the key given by the next step.
+    /// The index of the key that the next step leads to.
     fileprivate var index = 1
     /// The start of the word with the next unary part.
     fileprivate var start: Int
@@ -83,8 +83,8 @@ enum Rice {
 
   /// A walk over the keys of a segment, by words of the unary parts.
   ///
-  /// After the nth one, the zeros before it are the sum of n unary parts: only the low bits must be
-  /// added, and the position of the one gives the rest.
+  /// The zeros before the nth one are the sum of n unary parts. So only the low bits must be added,
+  /// and the position of the one gives the rest.
   private struct Walk: ~Escapable {
     private let source: BitSource
     private let parameter: Int
@@ -105,7 +105,6 @@ enum Rice {
       start = Place(sum: UInt64(bitPattern: segment.firstKey), start: lowBits)
     }
 
-    /// The next word of unary parts.
     @inline(__always)
     func word(at place: Place) throws(ByteReader.Damage) -> UInt64 {
       let start = place.start
@@ -124,7 +123,7 @@ enum Rice {
     ) {
       let mask = BitSource.mask(parameter)
       let shift = UInt64(truncatingIfNeeded: parameter)
-      // There is one zero less before each one, and each step is one more than its number: in a
+      // There is one zero less before each one, and each step is one more than its number: as a
       // single sum, the loop needs one register less.
       let change = 1 &- 1 &<< shift
       var key = place.sum &+ 1 &+ zeros(before: place) &<< shift
@@ -155,14 +154,14 @@ enum Rice {
       return Int64(bitPattern: place.sum &+ high &<< UInt64(truncatingIfNeeded: parameter))
     }
 
-    /// The position where the zeros before a word end, minus the ones before it.
+    /// The position where the zeros before a word end, minus the number of ones before it.
     @inline(__always)
     private func zeros(before place: Place) -> UInt64 {
       UInt64(truncatingIfNeeded: place.start &- lowBits &- place.index &+ 1)
     }
   }
 
-  /// Decodes numbers whose low bits and unary parts are in two places, and calls `body` with each.
+  /// Calls `body` with numbers whose low bits and unary parts are in two places.
   @inline(__always)
   static func decode(
     _ count: Int,
@@ -190,7 +189,7 @@ enum Rice {
       all |= numbers[index]
       sum = sum &+ numbers[index]
     }
-    // Below this parameter the lengths of a few thousand numbers might not fit in a word.
+    // Below this parameter, the total length of a few thousand numbers might not fit in a word.
     let lowest = max(0, 64 - all.leadingZeroBitCount - 50)
     if lowest > 0 {
       sum = 0
@@ -216,7 +215,7 @@ enum Rice {
   static func leastBits(count: Int, sum: Int) -> Int {
     var least = Int.max
     for parameter in 0...maximumParameter {
-      // Each quotient is more than the number divided, minus one.
+      // Each quotient is greater than the number divided, minus one.
       let quotients = max(0, (sum >> parameter) - (parameter == 0 ? 0 : count))
       least = min(least, count * (parameter + 1) + quotients)
       if sum >> parameter < count { break }

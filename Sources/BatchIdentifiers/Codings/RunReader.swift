@@ -2,7 +2,7 @@ extension Runs {
   /// Reads the runs of a segment in order.
   ///
   /// The segment is first checked as a whole, without decoding it: counting ones skips the unary
-  /// parts before a number, and the low bits are summed.
+  /// parts before a number, and the low bits are added.
   struct Reader: ~Escapable {
     private let source: BitSource
     private let gapParameter: Int
@@ -35,12 +35,10 @@ extension Runs {
       try checkLengths(of: segment)
     }
 
-    /// Where the low bits of the lengths begin.
     private var lengthBit: Int { gapParameter * (count - 1) }
 
-    /// Checks that the lengths add up to the count of the segment.
     private func checkLengths(of segment: Segment) throws(ByteReader.Damage) {
-      // Below this limit the sum of a few thousand numbers fits in a word.
+      // Below this limit, the sum of a few thousand numbers fits in a word.
       let mask = BitSource.mask(lengthParameter)
       let limit = SegmentCoding.runs.maximumCount
       if mask >= limit {
@@ -62,7 +60,6 @@ extension Runs {
       }
     }
 
-    /// Calls `body` with each run, until it returns false.
     @inline(__always)
     func forEach(_ body: (Run) throws(ByteReader.Damage) -> Bool) throws(ByteReader.Damage) {
       var gaps = gaps
@@ -86,7 +83,7 @@ extension Runs {
       }
     }
 
-    /// A number composed of a unary part and low bits.
+    /// Combines a unary part and low bits.
     @inline(__always)
     private func number(_ high: Int, _ parameter: Int, at bit: Int) -> UInt64 {
       let low = source.word(at: bit) & BitSource.mask(parameter)

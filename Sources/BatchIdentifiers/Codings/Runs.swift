@@ -2,18 +2,17 @@
 ///
 /// Payload: the number of runs minus one (varint), the two Rice parameters (one byte each), then
 /// the bits: low bits of the gaps minus two, low bits of the lengths minus one, unary parts of the
-/// gaps, unary parts of the lengths. A gap is the step from the end of a run to the next one's
-/// start, so it is at least two.
+/// gaps, unary parts of the lengths. A gap is the step from the end of a run to the start of the
+/// next one, so it is at least two.
 ///
-/// Where most gaps are single numbers, the gaps can be omitted: their parameter is 255, a run ends
-/// at each missing number, and the lengths are not reduced, since runs may be empty.
+/// If most gaps are single numbers, the gaps can be omitted: their parameter is then 255, a run
+/// ends at each missing number, and lengths are stored unchanged, since runs may be empty.
 enum Runs {
   static let maximumCount = 4096
-  /// The maximum number of runs with omitted gaps.
+  /// The maximum number of runs if gaps are omitted.
   static let maximumHoleCount = 8192
   static let singleGaps = 255
 
-  /// A run of consecutive keys.
   struct Run {
     var first: Int64
     var count: Int
@@ -21,7 +20,6 @@ enum Runs {
     var last: Int64 { first &+ Int64(count) &- 1 }
   }
 
-  /// Decodes the keys at a range of positions within the segment.
   static func decode(
     _ segment: Segment,
     _ payload: PaddedBytes,

@@ -1,20 +1,19 @@
-/// One segment of a block: some consecutive keys of the list, packed in one way.
+/// A segment of a block: some consecutive keys of the list, packed in one coding.
 struct Segment {
-  /// The maximum number of segments in a block.
   static let maximumCountOfBlock = 64
 
   let coding: SegmentCoding
-  /// Whether the keys are stored as their complements, which makes descending ones ascend.
+  /// Whether the keys are stored as their complements, which makes descending keys ascend.
   let isComplemented: Bool
   let count: Int
-  /// The first key as stored. (Integer lists.)
+  /// The first key as stored. (Only for integer lists.)
   let firstKey: Int64
-  /// The place of the payload in the block.
+  /// The range of the payload in the block.
   let payload: Range<Int>
 
   /// Reads the table at the start of a block.
   ///
-  /// Every count and length is checked here against the block, so that decoders need not.
+  /// Every count and length is checked against the block here, so that decoders need not.
   static func table(
     of block: Span<UInt8>,
     keyKind: SegmentCoding.KeyKind,

@@ -1,8 +1,8 @@
 /// The keys around the last look-ups.
 ///
-/// A look-up by position decodes a whole segment and keeps its neighbours here.
+/// A look-up by position decodes a whole segment, and keeps neighbours of the key here.
 final class SegmentCache: Sendable {
-  /// Some decoded integers, and the position of the first.
+  /// Some decoded integers, and the position of the first one.
   struct Window: Sendable {
     var start: Int
     var integers: [Int64]
@@ -12,9 +12,8 @@ final class SegmentCache: Sendable {
       self.integers = integers
     }
 
-    /// The part of a segment around an index in it, or nil if the segment has no such index.
-    ///
-    /// `start` is a position in the segment.
+    /// The part of a segment around an index, or nil if the segment has no such index; `start` is
+    /// relative to the segment.
     init?(
       around index: Int,
       of segment: Segment,
@@ -29,9 +28,8 @@ final class SegmentCache: Sendable {
       try decode(low..<high, KeyOutput(&span, from: 0, count: high - low))
     }
 
-    /// The part around an index of a fully decoded segment, or nil if it has no such index.
-    ///
-    /// `start` is a position in the segment.
+    /// The part of a decoded segment around an index, or nil if there is no such index; `start` is
+    /// relative to the segment.
     init?(around index: Int, of keys: [Int64]) {
       guard index < keys.count else { return nil }
       start = index / windowCount * windowCount
@@ -44,16 +42,15 @@ final class SegmentCache: Sendable {
     }
   }
 
-  /// The maximum number of keys in a window.
   static let windowCount = 512
 
-  /// Several windows, so that tasks that read different parts do not evict each other's.
+  /// There are several, so that tasks that read different parts do not evict each other's windows.
   private static let slotCount = 8
   private let windows = Lock([Window](repeating: Window(start: 0, integers: []), count: slotCount))
 
-  /// The maximum size of cached encoded keys in bytes: a segment, with the key that fills it.
+  /// The maximum size of cached encoded keys in bytes: a segment with the key that fills it.
   private static let encodedByteLimit = FrontCoding.segmentByteCount * 2
-  /// The last decoded encoded keys, and the position of the first.
+  /// The last decoded encoded keys, and the position of the first one.
   private let encoded = Lock<(start: Int, keys: EncodedKeys)>((0, EncodedKeys()))
 
   private static func slot(of position: Int) -> Int {
@@ -64,7 +61,7 @@ final class SegmentCache: Sendable {
     windows.withLock { windows in windows[Self.slot(of: position)].integer(at: position) }
   }
 
-  /// The position of the first integer not below `value`, if a cached window inside `range`
+  /// The position of the first integer not below `value`, if a cached window within `range`
   /// contains it.
   ///
   /// Only for sorted lists.
@@ -87,13 +84,12 @@ final class SegmentCache: Sendable {
     }
   }
 
-  /// Keeps the decoded keys of a segment, unless they are large, for look-ups of their neighbours.
+  /// Keeps the decoded keys of a segment for look-ups of their neighbours, unless they are large.
   func store(_ keys: EncodedKeys, from start: Int) {
     guard keys.bytes.count <= Self.encodedByteLimit else { return }
     encoded.withLock { $0 = (start, keys) }
   }
 
-  /// Keeps a window for look-ups near `position`.
   func store(_ window: Window, near position: Int) {
     windows.withLock { windows in windows[Self.slot(of: position)] = window }
   }

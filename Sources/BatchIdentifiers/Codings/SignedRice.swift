@@ -1,6 +1,4 @@
-/// Steps of either sign as Rice codes of their zigzag codes.
-///
-/// Payload: as in ``Rice``.
+/// Steps of either sign as Rice codes of their zigzag codes; the payload is that of ``Rice``.
 enum SignedRice {
   static func decode(
     _ segment: Segment,

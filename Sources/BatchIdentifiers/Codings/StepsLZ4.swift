@@ -1,7 +1,7 @@
 /// Steps as varints, compressed with LZ4: for repeating patterns.
 ///
-/// Payload: the length of the varints (varint), an LZ4 block of them. For ascending keys they are
-/// the steps minus one, for keys in any order the zigzag codes of the steps.
+/// Payload: the length of the varints (varint), then an LZ4 block of them. For ascending keys, they
+/// are the steps minus one; for keys in any order, the zigzag codes of the steps.
 enum StepsLZ4 {
   /// The longest varint has ten bytes.
   static let maximumByteCount = SegmentCoding.plainCount * 10
@@ -39,7 +39,7 @@ enum StepsLZ4 {
     isAscending ? Int64(bitPattern: number) &+ 1 : Int64(zigzag: number)
   }
 
-  /// The payload for some numbers, steps or zigzag codes.
+  /// Makes the payload for some numbers, which are steps or zigzag codes.
   static func encode(_ numbers: Span<UInt64>, scratch: inout [UInt8]) -> [UInt8] {
     scratch.removeAll(keepingCapacity: true)
     scratch.appendVarints(numbers)
@@ -49,12 +49,12 @@ enum StepsLZ4 {
     return bytes
   }
 
-  /// Decides when to look for patterns: they rarely begin, and then last for a while.
+  /// Decides when to look for patterns: they begin rarely, and then continue for a while.
   struct Trial: Sendable {
     private var skipped = 0
     private(set) var isWorth = true
 
-    /// Whether to try a segment that otherwise takes this many bits.
+    /// Whether to try a segment that takes this many bits otherwise.
     mutating func isDue(bits: UInt64, count: Int) -> Bool {
       guard bits > UInt64(count) * 3 / 2 else { return false }
       skipped += 1
@@ -69,9 +69,9 @@ enum StepsLZ4 {
     }
   }
 
-  /// Whether enough groups of numbers repeat to try compressing them.
+  /// Whether enough groups of numbers are repeated to try compressing them.
   ///
-  /// A group has about 32 bits in the best coding so far, so chance does not repeat it.
+  /// A group has about 32 bits in the best coding so far, so it is not repeated by chance.
   static func isPromising(
     _ numbers: Span<UInt64>,
     _ bits: UInt64,
@@ -90,8 +90,8 @@ enum StepsLZ4 {
     var hash: UInt64 = 0
     for index in 0..<size { hash = (hash &+ numbers[index]) &* factor }
     for index in size..<numbers.count {
-      // Only some places are compared, chosen by content, so that a repetition chooses the same
-      // ones.
+      // Only some places are compared; they are chosen by content, so that a repetition chooses the
+      // same ones.
       if hash &>> 61 == 0 {
         let mark = UInt32(truncatingIfNeeded: hash &>> 16)
         let slot = Int(truncatingIfNeeded: (hash &>> 48) & 0x3FF)
@@ -104,7 +104,6 @@ enum StepsLZ4 {
 }
 
 extension [UInt8] {
-  /// Appends several numbers as varints.
   mutating func appendVarints(_ numbers: Span<UInt64>) {
     let start = count
     appendZeros(numbers.count * 10)

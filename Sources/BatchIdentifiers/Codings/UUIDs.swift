@@ -2,8 +2,8 @@
 ///
 /// Payload: the form (one byte: 0 a blob, 1 lowercase text, 2 uppercase text), the Rice parameter
 /// (one byte, 255 if the first halves do not ascend), the first halves, the second halves unchanged
-/// (8 bytes each, big-endian). Ascending first halves are stored as the first of them (8 bytes,
-/// little-endian) and the Rice codes of the steps between them, in whole bytes; others are
+/// (8 bytes each, big-endian). Ascending first halves are stored as the first one (8 bytes,
+/// little-endian) and the Rice codes of the steps between them, in whole bytes; others are stored
 /// unchanged too.
 enum UUIDs {
   private enum Form: UInt8, CaseIterable {
@@ -17,7 +17,7 @@ enum UUIDs {
 
   // MARK: Encoding
 
-  /// The payload, or nil if a key is not a UUID of the same form as the first.
+  /// Nil if a key is not a UUID in the form of the first key.
   static func encode(_ keys: EncodedKeys) -> [UInt8]? {
     for form in Form.allCases {
       guard let halves = halves(of: keys, form) else { continue }
@@ -96,7 +96,8 @@ enum UUIDs {
     }
     let letter = form == .uppercase ? UInt8(ascii: "A") : UInt8(ascii: "a")
     var all: UInt8 = 0
-    /// Appends the digits in a range to a number; without branches, for it takes much of the time.
+    /// Appends the digits in a range to a number, without branches, since this takes much of the
+    /// time.
     func read(_ range: Range<Int>, into number: inout UInt64) {
       for index in range {
         let (digit, rest) = (text[index] &- UInt8(ascii: "0"), text[index] &- letter)
@@ -184,7 +185,6 @@ enum UUIDs {
     }
   }
 
-  /// The key of a UUID as text.
   private static func text(
     _ high: UInt64,
     _ low: UInt64,

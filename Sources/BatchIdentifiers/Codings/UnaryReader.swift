@@ -1,14 +1,14 @@
 /// Reads consecutive unary numbers in a stretch of bits.
 ///
-/// The bits are passed with each number: this stays in registers, which a type that holds a span
-/// does not.
+/// The bits are passed with each number, so this stays in registers, unlike a type that contains a
+/// span.
 struct UnaryReader {
   private var word: UInt64 = 0
-  /// The bit at which `word` starts.
+  /// The bit where `word` starts.
   private var start: Int
   private var next: Int
   private let end: Int
-  /// The bit after the last one found.
+  /// The bit after the last one that was found.
   private var position: Int
 
   init(from start: Int, to end: Int) {
@@ -18,7 +18,7 @@ struct UnaryReader {
     self.end = end
   }
 
-  /// The number of zeros before the next one.
+  /// Returns the number of zeros before the next one.
   @inline(__always)
   mutating func nextZeroCount(in source: BitSource) throws(ByteReader.Damage) -> Int {
     while word == 0 { try load(source) }

@@ -3,7 +3,7 @@ extension BatchError.Code {
   public static let readOnly = Self(rawValue: "readOnly")
   /// A constraint of the database refused a change.
   public static let constraint = Self(rawValue: "constraint")
-  /// A text is not UTF-8, and would change if it were read or written as one.
+  /// A text is not UTF-8, and reading or writing it as such would change it.
   public static let invalidText = Self(rawValue: "invalidText")
   /// The database refused a statement or an expression.
   public static let invalidSQL = Self(rawValue: "invalidSQL")

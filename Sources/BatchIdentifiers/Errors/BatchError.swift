@@ -1,11 +1,10 @@
-/// What went wrong, where, and what to do about it.
+/// An error: what is wrong, where, and how to fix it.
 ///
-/// Every error that originates in the library is a `BatchError`. Compare ``code`` to tell them
-/// apart; ``message`` and ``remedy`` are for people and may change.
-///
-/// New codes may be added in any version, so a `switch` over them needs a `default`.
+/// Every error that originates in the library is a `BatchError`. Compare ``code`` to distinguish
+/// errors; ``message`` and ``remedy`` are for people and may change. New codes may be added in any
+/// version, so a `switch` over them needs a `default`.
 public struct BatchError: Error, Sendable, CustomStringConvertible {
-  /// The kind of an error: a name that never changes.
+  /// The kind of an error, as a name that never changes.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The name of the code, for logs.
     public let rawValue: String
@@ -19,34 +18,34 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     public var description: String { rawValue }
   }
 
-  /// What an error is about, for callers who know where that was named.
+  /// The subject of an error, for callers who know where it was named.
   package enum Subject: Hashable, Sendable {
-    /// The entity of this name.
+    /// The entity with this name.
     case entity(String)
-    /// The attribute of this name, as requested.
+    /// The attribute with this name, as requested.
     case attribute(String)
     /// The extension of the database with this number.
     case databaseExtension(Int)
-    /// An expression, which knows its own location.
+    /// An expression, which has its own location.
     case expression
   }
 
-  /// What kind of error this is.
+  /// The kind of the error.
   public var code: Code
-  /// What is wrong, in one clause without a full stop.
+  /// The problem, in one clause without a full stop.
   public var message: String
-  /// Where it is wrong: a file with line and column, a JSON path, an identifier.
+  /// The place of the problem: a file with line and column, a JSON path, an identifier.
   public var place: String?
-  /// What to do about it, in one clause without a full stop.
+  /// How to fix the problem, in one clause without a full stop.
   public var remedy: String? {
     get { advice?.text() }
     set { advice = newValue.map { Remedy(stringLiteral: $0) } }
   }
-  /// The remedy in terms for any kind of caller.
+  /// The remedy in terms that suit any kind of caller.
   package var advice: Remedy?
   /// The error of a lower layer that led to this one.
   public var underlying: (any Error)?
-  /// What the error is about; nil if no caller needs it.
+  /// Nil if no caller needs it.
   package var subject: Subject?
 
   /// Makes an error from its parts.
@@ -64,7 +63,7 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
     self.remedy = remedy
   }
 
-  /// Makes an error whose remedy reads differently for jobs and for Swift.
+  /// Makes an error whose remedy differs for jobs and for Swift.
   package init(
     _ code: Code,
     _ message: String,
@@ -87,17 +86,16 @@ public struct BatchError: Error, Sendable, CustomStringConvertible {
 }
 
 extension BatchError {
-  /// The error with its subject.
   package func about(_ subject: Subject) -> BatchError {
     var error = self
     error.subject = subject
     return error
   }
 
-  /// The error located at what named the wrong thing: `job.json:3:5: database.path`.
+  /// The error at the place that named the wrong thing: `job.json:3:5: database.path`.
   ///
-  /// An existing location, such as a file, follows. An expression in the same job keeps its own,
-  /// which is more exact.
+  /// An existing location, such as a file, follows it. An expression in the same job keeps its own
+  /// location, which is more precise.
   package func located(at place: String) -> BatchError {
     if subject == .expression, self.place != nil { return self }
     var error = self
@@ -109,11 +107,11 @@ extension BatchError {
 extension BatchError.Code {
   /// A file could not be opened, read, written or renamed.
   public static let fileAccess = Self(rawValue: "fileAccess")
-  /// Another run of the same job is alive.
+  /// Another run of the same job is in progress.
   public static let alreadyRunning = Self(rawValue: "alreadyRunning")
   /// The disk is full, or a database has reached its maximum size.
   public static let diskFull = Self(rawValue: "diskFull")
-  /// A file is not of the expected kind, is damaged or was truncated.
+  /// A file is damaged, truncated, or not of the expected kind.
   public static let damagedFile = Self(rawValue: "damagedFile")
   /// A file was written by a newer version of this library.
   public static let unsupportedVersion = Self(rawValue: "unsupportedVersion")

@@ -1,9 +1,8 @@
-/// The most likely candidate for a misspelled name, if any is near enough.
+/// The most similar candidate for a misspelled name, if one is similar enough.
 ///
 /// Case is ignored. Up to a third of the letters may be wrong, missing, surplus or swapped with a
-/// neighbour; of equally near candidates the alphabetically first wins.
-///
-/// - Complexity: O(candidates × length²); names of more than 100 characters have no nearest name.
+/// neighbour; among equally similar candidates, the alphabetically first one wins. Takes
+/// O(candidates × length²) time, so names of more than 100 characters have no nearest name.
 package func nearestName(
   to name: String,
   among candidates: some Sequence<String>
@@ -28,7 +27,7 @@ package func nearestName(
 /// - Parameters:
 ///   - name: The unknown name.
 ///   - candidates: The valid names, in the order in which to list them.
-///   - kind: What the names are, in the plural, as in "the columns are …".
+///   - kind: A plural for the names, as in "the columns are …".
 /// - Returns: A clause without a full stop.
 package func remedyForUnknownName(
   _ name: String,
@@ -41,14 +40,13 @@ package func remedyForUnknownName(
   return remedyListing(candidates, kind: kind)
 }
 
-/// A remedy that lists the first dozen valid names.
 package func remedyListing(_ candidates: [String], kind: String) -> String {
   if candidates.isEmpty { return "there are no \(kind)" }
   let listed = candidates.prefix(12).joined(separator: ", ")
   return "the \(kind) are \(listed)\(candidates.count > 12 ? ", …" : "")"
 }
 
-/// The number of letters to insert, remove, replace or swap with their neighbour.
+/// The number of letters to insert, remove, replace or swap with a neighbour.
 private func editDistance(_ first: [Unicode.Scalar], _ second: [Unicode.Scalar]) -> Int {
   var beforeLast: [Int] = []
   var last = Array(0...second.count)

@@ -1,11 +1,11 @@
-/// What to do about an error, in terms that fit the reader.
+/// How to fix an error, in terms that suit the reader.
 ///
-/// The layers below jobs have callers in Swift, and know neither job files nor commands. A ``Term``
-/// stands for what each calls differently: `"raise \(.timeLimit)"`.
+/// The layers below jobs are called from Swift, and know neither job files nor commands. A ``Term``
+/// represents something that each names differently: `"raise \(.timeLimit)"`.
 package struct Remedy: Sendable, Hashable, ExpressibleByStringInterpolation {
-  /// Something to set or do, with its name in Swift.
+  /// Something to set or do; the raw value is its name in Swift.
   package enum Term: String, Sendable {
-    /// How long a handler may take.
+    /// The maximum time of a handler.
     case timeLimit = "its time limit"
     /// The columns that identify a row.
     case key = "the request's key"
@@ -13,7 +13,7 @@ package struct Remedy: Sendable, Hashable, ExpressibleByStringInterpolation {
     case limit = "the request's limit"
     /// The order of a selection.
     case order = "the request's orderBy"
-    /// What to do with rows that no longer satisfy the condition.
+    /// How to treat rows that no longer satisfy the condition.
     case recheck
     /// The columns that a handler reads.
     case reads = "the columns that are read"
@@ -27,11 +27,11 @@ package struct Remedy: Sendable, Hashable, ExpressibleByStringInterpolation {
     case extensions = "its extensions"
     /// Setting a run aside and selecting again.
     case beginAnew = "start over"
-    /// Repeating what failed.
+    /// Repeating a failed operation.
     case repetition = "do the same again"
-    /// What starts a run.
+    /// Starting a run.
     case start = "the call that runs it"
-    /// What reads identifiers that are text.
+    /// Reading identifiers from text.
     case textReader = "IdentifierTextReader"
   }
 
@@ -46,7 +46,6 @@ package struct Remedy: Sendable, Hashable, ExpressibleByStringInterpolation {
 
   package init(stringInterpolation: StringInterpolation) { parts = stringInterpolation.parts }
 
-  /// The remedy in a reader's terms.
   package func text(_ word: (Term) -> String = \.rawValue) -> String {
     parts.map { part in
       switch part {

@@ -1,5 +1,5 @@
 extension String {
-  /// The text in double quotes, on one line and of bounded length, for error messages.
+  /// The text in double quotes, on one line and of limited length, for error messages.
   ///
   /// Quoted text comes from files and command lines: its line breaks and escape sequences must
   /// neither break the one-line form nor reach a terminal.
@@ -27,7 +27,7 @@ extension String {
 }
 
 extension String {
-  /// The text on one line, with characters escaped that would move the cursor or be invisible.
+  /// The text on one line; characters that would move the cursor or be invisible are escaped.
   package var onOneLine: String {
     var text = ""
     for scalar in unicodeScalars {
@@ -42,7 +42,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-  /// Whether the scalar would move a terminal's cursor or be invisible.
+  /// Whether the scalar would move the cursor of a terminal or be invisible.
   package var isUnprintable: Bool {
     switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true

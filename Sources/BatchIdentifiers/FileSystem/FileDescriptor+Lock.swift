@@ -2,13 +2,10 @@ import BatchPlatform
 package import SystemPackage
 
 extension FileDescriptor {
-  /// Locks the file against other writers until ``closeLocked()``.
-  ///
-  /// - Parameter path: The path of the file.
-  /// - Throws: `BatchError` of code `alreadyRunning` if it is already locked, in this process or
-  ///   another one.
+  /// Locks the file against other writers until ``closeLocked()``; throws `alreadyRunning` if it is
+  /// already locked, in this process or another one.
   package func lock(_ path: FilePath) throws(BatchError) {
-    // Not by fcntl(2), whose locks end when the process closes the file elsewhere.
+    // Locks of fcntl(2) would end when the process closes the file elsewhere.
     while flock(rawValue, LOCK_EX | LOCK_NB) != 0 {
       switch Errno(rawValue: errno) {
       case .interrupted: continue
@@ -19,7 +16,7 @@ extension FileDescriptor {
           at: path.string,
           remedy: "wait for it, or stop it"
         )
-      // The file system has no such locks.
+      // The file system does not support such locks.
       default: return
       }
     }
@@ -27,8 +24,8 @@ extension FileDescriptor {
 
   /// Unlocks and closes the file.
   ///
-  /// Closing alone would leave it locked while another thread starts a program, which has a copy of the descriptor
-  /// until it executes.
+  /// If it were only closed, it would stay locked while another thread starts a program, which has
+  /// a copy of the descriptor until it executes.
   package func closeLocked() {
     _ = flock(rawValue, LOCK_UN)
     try? close()

@@ -11,11 +11,8 @@ package final class NewFile {
 
   /// Begins a file, beside any existing file of the same name.
   ///
-  /// - Parameters:
-  ///   - path: The path of the finished file.
-  ///   - permissions: Its permissions, before the process's mask (`umask(2)`).
-  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, or if SQLite keeps a
-  ///   file of that name beside a database.
+  /// Throws if the system refuses, or if SQLite keeps a file with that name beside a database. The
+  /// permissions are subject to the process's mask (`umask(2)`).
   package init(for path: FilePath, permissions: FilePermissions) throws(BatchError) {
     self.path = path
     guard let name = path.lastComponent?.string, name != "..", name != "." else {
@@ -51,7 +48,7 @@ package final class NewFile {
     if isOpen { try? descriptor.close() }
   }
 
-  /// Writes a file, replacing any file of that name, completely or not at all.
+  /// Writes a file atomically, replacing any file with that name.
   package static func write(
     _ bytes: [UInt8],
     to path: FilePath,
@@ -67,7 +64,6 @@ package final class NewFile {
     }
   }
 
-  /// Appends bytes to the file.
   package func write(_ bytes: [UInt8]) throws(BatchError) {
     try write(bytes.span)
   }
@@ -86,11 +82,8 @@ package final class NewFile {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Syncs the file and gives it its name.
-  ///
-  /// - Parameter overwriting: Whether it may replace a file of that name.
-  /// - Throws: ``BatchError`` with code `.fileAccess` if it may not and one exists, or the system
-  ///   refuses.
+  /// Syncs the file and gives it its name; throws if a file with that name exists and may not be
+  /// replaced.
   package func publish(overwriting: Bool) throws(BatchError) {
     try flush()
     try descriptor.synchronize(path)
@@ -106,7 +99,7 @@ package final class NewFile {
         throw .access(path, "it cannot be replaced", Errno(rawValue: errno))
       }
     } else {
-      // A link, unlike a rename, fails if the name is taken. The system reads the two paths, which
+      // Unlike a rename, a link fails if the name is taken. The system reads the two paths, which
       // are terminated and live until it returns.
       guard unsafe link(temporaryPath.string, path.string) == 0 else {
         let error = Errno(rawValue: errno)
@@ -143,14 +136,13 @@ package final class NewFile {
     }
   }
 
-  /// Removes the file after an error.
   package func remove() {
     // The system reads the path, which is terminated and lives until it returns.
     unsafe unlink(temporaryPath.string)
   }
 }
 
-/// Refuses the name of a file that SQLite keeps beside a database, whether or not it exists.
+/// Refuses the name of a file that SQLite would keep beside a database, whether or not it exists.
 private func refuseCompanion(_ path: FilePath) throws(BatchError) {
   guard let name = path.lastComponent?.string,
     let suffix = ["-wal", "-shm", "-journal"].first(where: name.hasSuffix)
@@ -170,7 +162,6 @@ private func refuseCompanion(_ path: FilePath) throws(BatchError) {
 }
 
 extension FileDescriptor {
-  /// Syncs the file to the disk.
   func synchronize(_ path: FilePath) throws(BatchError) {
     while fsync(rawValue) != 0 {
       let error = Errno(rawValue: errno)

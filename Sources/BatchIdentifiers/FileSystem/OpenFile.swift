@@ -2,12 +2,11 @@ internal import SystemPackage
 
 /// A file open for reading, shared by all lists stored in it.
 ///
-/// It reads with `pread`, never through a mapping: truncating a mapped file kills the process,
+/// It is read with `pread`, never through a mapping: truncating a mapped file kills the process,
 /// whereas `pread` reports an error.
 final class OpenFile: Sendable {
   let path: FilePath
   let byteCount: Int
-  /// The user who owns it.
   let owner: UInt32
   private let descriptor: FileDescriptor
 
@@ -30,12 +29,11 @@ final class OpenFile: Sendable {
     try? descriptor.close()
   }
 
-  /// Fills the first `count` bytes of an array with those from `offset` on.
   func read(_ count: Int, into bytes: inout [UInt8], at offset: Int) throws(BatchError) {
     try descriptor.read(count, into: &bytes, at: offset, of: path)
   }
 
-  /// The bytes of a range, which the caller has bounded.
+  /// The caller must limit `count`.
   func bytes(_ count: Int, at offset: Int) throws(BatchError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     try read(count, into: &bytes, at: offset)
@@ -75,7 +73,6 @@ extension FileDescriptor {
 }
 
 extension BatchError {
-  /// An error of a file that the system refused to read or write.
   static func access(_ path: FilePath, _ what: String, _ error: any Error) -> BatchError {
     let isFull = (error as? Errno).map { $0 == .noSpace || $0 == .diskQuotaExceeded } ?? false
     return BatchError(
@@ -89,7 +86,6 @@ extension BatchError {
     )
   }
 
-  /// An error of a damaged part of a file.
   static func damaged(
     _ part: String,
     _ damage: ByteReader.Damage,

@@ -4,16 +4,7 @@ extension FileDescriptor {
   /// Opens a regular file, and nothing else.
   ///
   /// Opening a pipe waits for its other end, perhaps forever, and a device may deliver data without
-  /// end.
-  ///
-  /// - Parameters:
-  ///   - path: The file.
-  ///   - mode: Whether to read or write.
-  ///   - options: Further options, such as to create the file.
-  ///   - permissions: Those of a created file, before the process's mask (`umask(2)`).
-  /// - Returns: The open file.
-  /// - Throws: ``BatchError`` with code `.fileAccess` if it is something else, or the system
-  ///   refuses.
+  /// end. The permissions of a new file are subject to the process's mask (`umask(2)`).
   package static func openRegularFile(
     _ path: FilePath,
     _ mode: AccessMode,
@@ -48,12 +39,11 @@ extension FileDescriptor {
     return descriptor
   }
 
-  /// The user who owns the file.
   package func owner(_ path: FilePath) throws(BatchError) -> UInt32 {
     try status(path).userID.rawValue
   }
 
-  /// One read from the file's position: at most `count` bytes, none at its end.
+  /// Reads once from the current position: at most `count` bytes, and none at the end of the file.
   package func read(atMost count: Int) throws -> [UInt8] {
     // The system fills the memory of an array that nothing else references yet, and reports the
     // length.

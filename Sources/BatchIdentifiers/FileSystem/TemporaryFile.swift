@@ -1,13 +1,13 @@
 import BatchPlatform
 internal import SystemPackage
 
-/// A file without a name: nothing is left of it when the process ends, however it does.
+/// A file without a name: nothing of it remains when the process ends, in whatever way.
 final class TemporaryFile: Sendable {
-  /// The folder, for messages.
+  /// For messages.
   let folder: FilePath
   private let descriptor: FileDescriptor
 
-  /// The folders in which SQLite looks, in that order.
+  /// The folders that SQLite uses, in the same order.
   static var folders: [FilePath] {
     let named = ["SQLITE_TMPDIR", "TMPDIR"].compactMap { (name: String) in
       unsafe getenv(name).map { unsafe String(cString: $0) }
@@ -15,9 +15,8 @@ final class TemporaryFile: Sendable {
     return (named + ["/var/tmp", "/tmp"]).filter { !$0.isEmpty }.map { FilePath($0) }
   }
 
-  /// Creates a file in the first of some folders that admits it.
-  ///
-  /// - Returns: nil if none does.
+  /// Creates a file in the first of some folders where that is possible; nil if it is impossible in
+  /// all.
   init?(in folders: [FilePath] = folders) {
     for folder in folders {
       let path = folder.appending("batch-\(UInt64.random(in: 0 ... .max))")
@@ -38,9 +37,7 @@ final class TemporaryFile: Sendable {
 
   deinit { try? descriptor.close() }
 
-  /// Writes bytes.
-  ///
-  /// - Returns: Whether all are written; a full disk is no error of the caller's.
+  /// Writes bytes, and returns whether all were written: a full disk is not an error of the caller.
   func write(_ bytes: ArraySlice<UInt8>, at offset: Int) -> Bool {
     let count = try? unsafe bytes.withUnsafeBytes { buffer in
       try unsafe descriptor.writeAll(toAbsoluteOffset: Int64(offset), buffer)
@@ -48,7 +45,6 @@ final class TemporaryFile: Sendable {
     return count == bytes.count
   }
 
-  /// Fills the first `count` bytes of an array with those from `offset` on.
   func read(_ count: Int, into bytes: inout [UInt8], at offset: Int) throws(BatchError) {
     try descriptor.read(count, into: &bytes, at: offset, of: folder)
   }

@@ -1,6 +1,6 @@
 /// The fixed part of an identifier file, byte by byte as in `Documentation/Formats.md`.
 struct FileLayout {
-  /// Like PNG's: it reveals text conversions.
+  /// Like that of PNG, it reveals text conversions.
   static let magic: [UInt8] = [0x89, 0x42, 0x49, 0x44, 0x0D, 0x0A, 0x1A, 0x0A]
   static let version: UInt16 = 1
   /// Magic, version, flags, length of the header, checksum.
@@ -50,7 +50,7 @@ struct FileLayout {
     return bytes + header
   }
 
-  /// Reads a header, and checks it against its checksum and the preamble.
+  /// Decodes a header, and checks it against its checksum and the preamble.
   init(header: Span<UInt8>) throws(ByteReader.Damage) {
     var reader = ByteReader(header)
     guard let keyKind = IdentifierList.KeyKind(rawValue: try reader.byte()) else {

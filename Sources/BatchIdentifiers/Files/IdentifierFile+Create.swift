@@ -3,18 +3,18 @@ public import SystemPackage
 extension IdentifierFile {
   /// Writes a file, completely or not at all.
   ///
-  /// The bytes go to a temporary file in the same folder, which is synced and then renamed; a
-  /// killed process may leave the temporary file (`.NAME.PID-N.tmp`), never a part of the file
-  /// itself.
+  /// The bytes go to a temporary file in the same folder, which is synced and then renamed. A
+  /// process that is killed may leave the temporary file (`.NAME.PID-N.tmp`), but never part of the
+  /// file itself.
   ///
   /// - Parameters:
-  ///   - path: Where to write the file.
-  ///   - list: The list.
+  ///   - path: The path of the new file.
+  ///   - list: The list to write.
   ///   - metadata: Any data, up to ``maximumMetadataByteCount``.
   ///   - overwriting: Whether an existing file may be replaced.
-  ///   - permissions: Those of the file, before the process's mask (`umask(2)`).
-  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, the names or the
-  ///   metadata are too long, or a file exists that may not be replaced.
+  ///   - permissions: The permissions of the file, subject to the process's mask (`umask(2)`).
+  /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, if the names or the
+  ///   metadata are too long, or if a file exists that may not be replaced.
   /// - Complexity: O(n) in the bytes of the list, in constant memory.
   public static func create(
     at path: FilePath,

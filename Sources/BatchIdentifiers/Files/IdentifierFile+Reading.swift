@@ -1,7 +1,7 @@
 extension IdentifierFile {
   /// The number of identifiers.
   public var count: Int { list.count }
-  /// What the identifiers have in common.
+  /// The properties that the identifiers share.
   public var header: IdentifierList.Header { list.header }
   /// Whether the keys are strictly ascending.
   public var isSorted: Bool { list.isSorted }
@@ -10,15 +10,15 @@ extension IdentifierFile {
 
   /// Reads the whole list into memory, packed as in the file, and checks all of it.
   ///
-  /// The result no longer needs the file. Use the other methods for parts of the list.
+  /// The result no longer needs the file. Use the other methods to read parts of the list.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
-  /// - Complexity: O(n) time, the memory of the packed list.
+  /// - Complexity: O(n) time, and the memory of the packed list.
   public func load() throws(BatchError) -> IdentifierList {
     try list.loaded()
   }
 
-  /// The identifiers at some positions.
+  /// Reads the identifiers at some positions.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) in the range, rounded up to whole segments.
@@ -27,7 +27,7 @@ extension IdentifierFile {
     try list.identifiers(in: range)
   }
 
-  /// The identifier at a position.
+  /// Reads the identifier at a position.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: Decodes one segment; the next look-ups nearby do not.
@@ -36,7 +36,7 @@ extension IdentifierFile {
     try list.identifier(at: position)
   }
 
-  /// The integer keys at some positions.
+  /// Reads the integer keys at some positions.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the keys are not integers,
   ///   `.fileAccess` or `.damagedFile`, naming the block, if they cannot be read.
@@ -46,7 +46,7 @@ extension IdentifierFile {
     try list.integers(in: range)
   }
 
-  /// The encoded keys at some positions; an integer is a key of one component.
+  /// Reads the encoded keys at some positions; an integer becomes a key of one component.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(n) in the bytes of the keys, rounded up to whole segments.
@@ -55,7 +55,7 @@ extension IdentifierFile {
     try list.encodedKeys(in: range)
   }
 
-  /// Whether an identifier is in the file.
+  /// Returns whether an identifier is in the file.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
   /// - Complexity: O(log n) and one block if the list is sorted, O(n) if it is not.

@@ -1,56 +1,56 @@
 public import SystemPackage
 
-/// A file with a list of identifiers: the one container of identifier files and checkpoints.
+/// A file with a list of identifiers, the common format of identifier files and checkpoints.
 ///
 /// A file has a snapshot, written once and never changed: names, the caller's metadata, and the
-/// list. A log may follow, to which an ``IdentifierFileLog`` adds records at a cost independent of
-/// the list's length. Everything has a checksum; mismatches are refused. `Documentation/Formats.md`
-/// describes every byte.
+/// list. A log may follow; an ``IdentifierFileLog`` appends records to it at a cost that is
+/// independent of the list's length. Everything has a checksum, and mismatches are refused.
+/// `Documentation/Formats.md` describes every byte.
 ///
 ///     try IdentifierFile.create(at: "orders.ids", list: list, metadata: [], overwriting: false)
 ///     let file = try IdentifierFile(opening: "orders.ids")
 ///     for id in try file.load() { … }
 ///
-/// A file can be damaged, truncated or removed at any time, so every method that reads from it
-/// throws; only ``load()`` makes a list in memory, whose methods do not.
+/// A file can be damaged, truncated or removed at any time, so every method that reads it throws;
+/// only ``load()`` makes a list in memory, whose methods do not throw.
 public struct IdentifierFile: Sendable {
   /// The maximum length of metadata in bytes.
   public static let maximumMetadataByteCount = FileLayout.maximumMetadataByteCount
 
   /// The path of the file.
   public let path: FilePath
-  /// The list, which reads its parts from the file on demand.
+  /// Reads its parts from the file on demand.
   package let list: PackedIdentifiers
-  /// The caller's data beside the list.
+  /// The data that the caller stored with the list.
   public let metadata: [UInt8]
-  /// The version of the format.
+  /// The version of the file format.
   public let version: Int
 
   let layout: FileLayout
   let file: OpenFile
   let log: LogScan
 
-  /// The UUID of the store; empty if unknown.
+  /// The UUID of the store; empty if it is unknown.
   public var storeIdentifier: String { layout.storeIdentifier }
   /// The name of the entity.
   public var entityName: String { layout.entityName }
-  /// The size of the file when opened.
+  /// The size of the file in bytes, when it was opened.
   public var byteCount: Int { file.byteCount }
-  /// The size of the part before the log.
+  /// The size of the part before the log, in bytes.
   public var snapshotByteCount: Int { layout.logOffset }
   /// The number of complete records in the log.
   public var recordCount: Int { log.recordCount }
-  /// The bytes that a killed process left at the end of the log: readers ignore them, and the next
-  /// record replaces them.
+  /// The number of bytes that a killed process left at the end of the log: readers ignore them, and
+  /// the next record replaces them.
   public var tornByteCount: Int { file.byteCount - log.end }
 
   /// Opens a file.
   ///
-  /// Header, metadata, directory and log are checked now; blocks of the list when read, or all at
-  /// once by ``verify()``.
+  /// The header, the metadata, the directory and the log are checked now; blocks of the list are
+  /// checked when they are read, or all at once by ``verify()``.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses, `.damagedFile` if it
-  ///   is not an identifier file or damaged, `.unsupportedVersion` if it is too new.
+  ///   is damaged or not an identifier file, `.unsupportedVersion` if it is too new.
   /// - Complexity: O(directory + metadata + log): about 16 bytes for 4 KiB of list.
   public init(opening path: FilePath) throws(BatchError) {
     self.path = path
@@ -90,10 +90,9 @@ public struct IdentifierFile: Sendable {
     log = try LogScan(file, from: layout.logOffset)
   }
 
-  /// The user who owns the file.
   package var owner: UInt32 { file.owner }
 
-  /// A hash of the list, computed from the checksums of its blocks.
+  /// Computed from the checksums of the blocks.
   package var contentHash: String { String(layout.directoryChecksum, radix: 16) }
 
   /// Reads and checks the whole list: checksums, codings, counts, and the order if it is sorted.
@@ -106,7 +105,6 @@ public struct IdentifierFile: Sendable {
 }
 
 extension FileLayout {
-  /// Reads and checks the start of a file.
   init(reading file: OpenFile) throws(BatchError) {
     try self.init(ofByteCount: file.byteCount, at: file.path) {
       count,

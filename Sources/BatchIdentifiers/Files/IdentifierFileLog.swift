@@ -3,27 +3,25 @@ public import SystemPackage
 
 /// Appends records to the log of an ``IdentifierFile``.
 ///
-/// After a crash, a record is complete or absent. A file has one open log at a time, in one
+/// After a crash, a record is complete or absent. A file has only one open log at a time, in one
 /// process.
 public struct IdentifierFileLog: ~Copyable, Sendable {
   private let path: FilePath
   private let descriptor: FileDescriptor
   private var end: Int
-  /// Whether a record may exist that is not yet on the disk.
+  /// Whether a record may not have reached the disk yet.
   ///
-  /// With two of them, a power failure could tear the first and leave the second, which looks like
-  /// damage.
+  /// If there were two, a power failure could tear the first one and leave the second, which would
+  /// look like damage.
   private var isUncertain = true
 
   /// The number of records, including earlier ones.
   public private(set) var recordCount: Int
 
-  /// Opens the log of a file.
+  /// Opens the log of a file, and removes bytes that a killed process left at its end.
   ///
-  /// Cuts off bytes that a killed process left behind.
-  ///
-  /// - Throws: ``BatchError`` as ``IdentifierFile/init(opening:)`` does; with code `.alreadyRunning` if
-  ///   the file already has an open log.
+  /// - Throws: An error of ``IdentifierFile/init(opening:)``, or ``BatchError`` with code
+  ///   `.alreadyRunning` if the file already has an open log.
   /// - Complexity: O(n) in the bytes of the log; the list is not read.
   public init(appendingTo path: FilePath) throws(BatchError) {
     let descriptor = try FileDescriptor.openRegularFile(path, .readWrite)
@@ -36,7 +34,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
       end = log.end
       recordCount = log.recordCount
     } catch {
-      // A lock of another's stays: it belongs to another descriptor.
+      // A lock of another descriptor is not affected.
       descriptor.closeLocked()
       throw error
     }
@@ -62,14 +60,15 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
 
   /// Appends a record.
   ///
-  /// If this throws, the log is unchanged, or ends in bytes that readers ignore.
+  /// If this throws, the log is unchanged, or ends with bytes that readers ignore.
   ///
   /// - Parameters:
-  ///   - kind: The kind of the record, not zero.
-  ///   - payload: Its content, up to ``IdentifierFile/maximumRecordByteCount``.
-  ///   - sync: Whether to wait until it is on disk; if not, the next synced record syncs it too.
+  ///   - kind: The kind of the record, which must not be zero.
+  ///   - payload: The content, up to ``IdentifierFile/maximumRecordByteCount``.
+  ///   - sync: Whether to wait until the record is on disk; if not, the next synced record also
+  ///     syncs this one.
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
-  /// - Complexity: O(payload); the lengths of list and log do not matter.
+  /// - Complexity: O(payload), whatever the lengths of the list and the log.
   public mutating func append(
     kind: UInt8,
     payload: [UInt8],
@@ -90,7 +89,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     do {
       try descriptor.writeAll(toAbsoluteOffset: Int64(end), bytes)
     } catch {
-      // A part of it would otherwise precede the next record.
+      // Otherwise, a part of the record would precede the next one.
       try? descriptor.resize(to: Int64(end))
       throw .access(path, "a record cannot be written", error)
     }

@@ -2,10 +2,6 @@ internal import SystemPackage
 
 extension IdentifierList {
   /// Decodes a list from the bytes of an identifier file stored elsewhere, and checks all of them.
-  ///
-  /// - Throws: ``BatchError`` with code `.damagedFile` if they are not an identifier file,
-  ///   `.unsupportedVersion` if its version is newer.
-  /// - Complexity: O(n) time, the memory of the packed list.
   package init(decoding bytes: [UInt8]) throws(BatchError) {
     let layout = try FileLayout(ofByteCount: bytes.count, at: "") { count, offset in
       Array(bytes[offset..<offset + count])

@@ -1,19 +1,20 @@
 extension IdentifierFile {
-  /// A record of the log behind the list.
+  /// A record of the log after the list.
   public struct Record: Hashable, Sendable {
     /// The kind of the record; the caller defines the numbers.
     public let kind: UInt8
-    /// Its content.
+    /// The content of the record.
     public let payload: [UInt8]
   }
 
   /// The maximum length of a record's payload in bytes.
   public static let maximumRecordByteCount = 16 << 20
 
-  /// All records of the log, as of opening the file.
+  /// Reads all records of the log, as of opening the file.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the bytes of the log; ``forEachRecord(_:)`` needs the memory of one.
+  /// - Complexity: O(n) in the bytes of the log; ``forEachRecord(_:)`` needs memory for only one
+  ///   record.
   public func records() throws(BatchError) -> [Record] {
     var records: [Record] = []
     try forEachRecord { record throws(BatchError) in records.append(record) }
@@ -22,8 +23,8 @@ extension IdentifierFile {
 
   /// Calls `body` with each record of the log, as of opening the file.
   ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read, and
-  ///   errors that `body` throws.
+  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read, or
+  ///   the error of `body`.
   public func forEachRecord(
     _ body: (Record) throws(BatchError) -> Void
   ) throws(BatchError) {
@@ -43,7 +44,6 @@ struct LogFrame {
   var length: Int
   var checksum: UInt64
 
-  /// The frame for an offset of the file.
   func encoded(at offset: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     let check = Self.check(kind: kind, length: length, checksum: checksum, offset: offset)
@@ -53,7 +53,7 @@ struct LogFrame {
     return bytes
   }
 
-  /// Reads a frame; nil if it was not written at this offset.
+  /// Nil if the frame was not written at this offset.
   init?(_ bytes: Span<UInt8>, at offset: Int) {
     var reader = ByteReader(bytes)
     guard let word = try? reader.integer(UInt32.self),
@@ -99,7 +99,8 @@ struct LogScan {
 
   /// Calls `body` with each complete record and its offset, and returns where the last one ends.
   ///
-  /// What follows it is torn: the file ends inside a record, or only a part of it reached the disk.
+  /// Bytes after that are torn: the file ends within a record, or only part of it reached the disk.
+  /// If a complete record follows anywhere, the file is damaged.
   /// If a complete record follows anywhere, the file is damaged.
   @discardableResult
   static func forEachRecord(
@@ -138,12 +139,12 @@ struct LogScan {
     .damaged("record \(index) at byte \(offset)", ByteReader.Damage(reason), in: file.path)
   }
 
-  /// The maximum payload bytes read in the search for a record: few places in a torn record look
-  /// like the frame of another, unless someone made them so.
+  /// The maximum payload bytes to read when searching for a record: unless someone intends it, few
+  /// places in a torn record look like a frame.
   private static let maximumSearchByteCount = 4 * IdentifierFile.maximumRecordByteCount
 
-  /// Whether a complete record begins anywhere after an offset, or so much looks like one that it
-  /// may.
+  /// Whether a complete record begins anywhere after an offset; also true if too many bytes look
+  /// like frames.
   private static func hasRecord(
     _ file: OpenFile,
     after offset: Int,

@@ -1,7 +1,7 @@
-/// What the identifiers of one entity in one store have in common.
+/// The properties that identifiers of one entity in one store share.
 ///
-/// To make many identifiers, make one space and make them from it: the names are looked up once,
-/// and each identifier is then a reference and a key.
+/// To make many identifiers, make them from one space: the names are then looked up only once, and
+/// each identifier is a reference and a key.
 public struct IdentifierSpace: Hashable, Sendable {
   let domain: IdentifierDomain
 
@@ -9,29 +9,29 @@ public struct IdentifierSpace: Hashable, Sendable {
     self.domain = domain
   }
 
-  /// The space of an entity's permanent identifiers.
+  /// Makes the space of the permanent identifiers of an entity.
   ///
   /// - Parameters:
-  ///   - storeIdentifier: The UUID of the store, or nil if unknown.
+  ///   - storeIdentifier: The UUID of the store, or nil if it is unknown.
   ///   - entityName: The name of the entity.
   public init(storeIdentifier: String?, entityName: String) {
     domain = IdentifierDomain.interned(.coreData, storeIdentifier, entityName)
   }
 
-  /// The UUID of the store; nil if unknown.
+  /// The UUID of the store; nil if it is unknown.
   public var storeIdentifier: String? { domain.storeIdentifier }
   /// The name of the entity.
   public var entityName: String { domain.entityName }
 
-  /// The identifier of the row with a key.
+  /// Returns the identifier of the row with a key.
   public func identifier(_ key: PrimaryKey) -> PersistentIdentifier {
     PersistentIdentifier(self, key: key)
   }
 }
 
-/// The names behind an identifier, shared by all identifiers that have them.
+/// The names in an identifier, shared by all identifiers that have them.
 final class IdentifierDomain: Hashable, Sendable {
-  /// Which of the URI grammars the identifier follows.
+  /// The URI grammar of the identifier.
   enum Form: UInt8 {
     case coreData
     case developerProvided
@@ -48,7 +48,7 @@ final class IdentifierDomain: Hashable, Sendable {
     self.form = form
     self.storeIdentifier = storeIdentifier
     self.entityName = entityName
-    // Byte by byte: two tables may differ only in how an accent is composed.
+    // Byte by byte: the names of two tables may differ only in how an accent is composed.
     var hasher = Hasher()
     hasher.combine(form)
     for byte in (storeIdentifier ?? "").utf8 { hasher.combine(byte) }
@@ -70,8 +70,9 @@ final class IdentifierDomain: Hashable, Sendable {
     hasher.combine(hash)
   }
 
-  /// Negative, zero or positive: permanent identifiers first, then by store and entity, byte by
-  /// byte.
+  /// Returns a negative number, zero, or a positive number.
+  ///
+  /// Permanent identifiers come first; then store and entity decide, byte by byte.
   static func order(_ left: IdentifierDomain, _ right: IdentifierDomain) -> Int {
     if left === right { return 0 }
     if left.isTemporary != right.isTemporary { return left.isTemporary ? 1 : -1 }
@@ -96,11 +97,11 @@ final class IdentifierDomain: Hashable, Sendable {
     let entity: [UInt8]
   }
 
-  /// Bounded, so that external URIs cannot fill the memory with names.
+  /// Limited, so that URIs from outside cannot fill the memory with names.
   private static let maximumInternedCount = 4096
   private static let table = Lock<[Names: IdentifierDomain]>([:])
 
-  /// The domain with these names: the same object each time, while the table has room.
+  /// The domain with these names, which is always the same object while the table has room.
   static func interned(_ form: Form, _ store: String?, _ entity: String) -> IdentifierDomain {
     let names = Names(
       form: form,

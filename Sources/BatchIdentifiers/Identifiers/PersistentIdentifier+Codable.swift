@@ -13,8 +13,8 @@ extension PersistentIdentifier: Codable {
 
   /// Decodes the JSON form of SwiftData's identifiers.
   ///
-  /// The URI decides; the other fields must agree with it. `storeIdentifier` may be missing;
-  /// unknown fields are ignored.
+  /// The URI is authoritative, and the other fields must agree with it. `storeIdentifier` may be
+  /// missing; unknown fields are ignored.
   ///
   /// - Throws: `DecodingError` if a field is missing, malformed, or contradicts the URI.
   public init(from decoder: any Decoder) throws {

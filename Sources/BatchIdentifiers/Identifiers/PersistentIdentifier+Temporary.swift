@@ -2,15 +2,15 @@ import BatchPlatform
 internal import Synchronization
 
 extension PersistentIdentifier {
-  /// The two forms of identifiers of unsaved objects.
+  /// The form of an identifier of an unsaved object.
   public enum TemporaryForm: Sendable {
-    /// Core Data's: `x-coredata:///Item/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402`.
+    /// The form of Core Data: `x-coredata:///Item/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402`.
     case coreData
-    /// SwiftData's: `x-swiftdata://Item/6E5D1507-3E60-41F0-A5F7-C1F28DC63F40`.
+    /// The form of SwiftData: `x-swiftdata://Item/6E5D1507-3E60-41F0-A5F7-C1F28DC63F40`.
     case swiftData
   }
 
-  /// A new, unique temporary identifier.
+  /// Makes a new, unique temporary identifier.
   public static func temporary(
     entityName: String,
     form: TemporaryForm = .coreData

@@ -14,19 +14,19 @@ extension PersistentIdentifier {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The last part of the URI: `p28`, with its `p`.
+  /// The last part of the URI, including its `p`: `p28`.
   public var primaryKey: String {
     var text: [UInt8] = []
     appendPrimaryKey(to: &text)
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Parses a URI; nil if it is not the URI of an identifier.
+  /// Parses a URI; returns nil if it is not that of an identifier.
   public init?(uriRepresentation: URL) {
     self.init(uriString: uriRepresentation.absoluteString)
   }
 
-  /// Parses the text of a URI; nil if it is not the URI of an identifier.
+  /// Parses the text of a URI; returns nil if it is not that of an identifier.
   public init?(uriString: String) {
     self.init(uriBytes: uriString.utf8.span)
   }
@@ -74,14 +74,13 @@ extension PersistentIdentifier {
     }
   }
 
-  /// Parses the bytes of a URI.
   init?(uriBytes bytes: Span<UInt8>) {
     guard let parts = URIParts(bytes), let identifier = parts.identifier else { return nil }
     self = identifier
   }
 }
 
-/// A URI cut at its slashes: scheme, host, first path component, rest.
+/// A URI split at its slashes: scheme, host, first path component, rest.
 private struct URIParts: ~Escapable {
   let form: IdentifierDomain.Form
   let host: Span<UInt8>
@@ -160,7 +159,7 @@ private struct URIParts: ~Escapable {
     return PercentEncoding.isWellFormed(text, .path) ? .reference([UInt8](copying: text)) : nil
   }
 
-  /// A name with its escapes resolved, if it is not empty and is UTF-8.
+  /// A name with its escapes resolved; nil if it is empty or not UTF-8.
   private func name(_ text: Span<UInt8>, _ allowed: PercentEncoding.Allowed) -> String? {
     guard !text.isEmpty, PercentEncoding.isWellFormed(text, allowed),
       let bytes = PercentEncoding.decode(text)

@@ -1,14 +1,13 @@
 /// The identity of an object: its store, its entity, and the key of its row.
 ///
 /// A small value (at most 24 bytes for an integer key) that can be sent to any task, saved as a URI
-/// or JSON, and compared. Two identifiers are equal if store, entity and key are, however they were
-/// made: one decoded from JSON equals the one that a fetch returned.
-///
-/// An identifier says nothing about whether its row exists.
+/// or JSON, and compared. Two identifiers are equal if their store, entity and key are, however
+/// they were made: one decoded from JSON equals the one that a fetch returned. An identifier says
+/// nothing about whether its row exists.
 public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable,
   CustomStringConvertible
 {
-  /// The identity of an identifier, for collections that ask for one.
+  /// The identity of an identifier, for collections that require one.
   public struct ID: Hashable, Sendable {
     let domain: IdentifierDomain
     let key: Key
@@ -31,7 +30,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     id = ID(domain: domain, key: key)
   }
 
-  /// The identifier of the row with a key in an entity.
+  /// Makes the identifier of the row with a key in an entity.
   public init(_ space: IdentifierSpace, key: PrimaryKey) {
     switch key.canonical {
     case .integer(let value): self.init(domain: space.domain, key: .integer(value))
@@ -39,14 +38,15 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     }
   }
 
-  /// The identifier of a row, from the names of its store and entity and its key.
+  /// Makes the identifier of a row from its key and the names of its store and entity.
   ///
-  /// - Complexity: A look-up of the two names; use an ``IdentifierSpace`` to make many.
+  /// - Complexity: A look-up of the two names; to make many identifiers, use an
+  ///   ``IdentifierSpace``.
   public init(storeIdentifier: String?, entityName: String, key: PrimaryKey) {
     self.init(IdentifierSpace(storeIdentifier: storeIdentifier, entityName: entityName), key: key)
   }
 
-  /// The identifier of an object in a custom store, by a reference of any text.
+  /// Makes the identifier of an object in a custom store from a reference, which may be any text.
   ///
   /// The reference follows the `p` in the URI, escaped like a path: `key with/slash` becomes
   /// `pkey%20with/slash`. A reference of decimal digits is an integer key.
@@ -55,7 +55,7 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     self.init(domain: domain, key: Self.referenceKey(reference))
   }
 
-  /// The identifier of an object in a store provided by the developer.
+  /// Makes the identifier of an object in a store provided by the developer.
   ///
   /// Its URI is `x-developer-provided://STORE/ENTITY/KEY`. Stores that keep SQLite rows refuse it.
   ///
@@ -83,7 +83,8 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     if let value = KeyReference.integer(bytes.span) { return .integer(value) }
     var text: [UInt8] = []
     PercentEncoding.append(bytes.span, to: &text, .path)
-    // These begin the library's own forms of keys; escaped, they cannot be mistaken for one.
+    // The library's own forms of keys begin with these characters; escaped, they cannot be mistaken
+    // for one.
     if let first = text.first, Self.keyMarks.contains(first) {
       var escaped: [UInt8] = []
       PercentEncoding.appendEscape(first, to: &escaped)
@@ -92,18 +93,18 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
     return .reference(text)
   }
 
-  /// The first characters of the text of keys that are not integers.
+  /// The first characters in the text of keys that are not integers.
   static let keyMarks: [UInt8] = [
     UInt8(ascii: "="), UInt8(ascii: "~"), UInt8(ascii: "*"), UInt8(ascii: "!"),
   ]
 
-  /// The UUID of the store; nil for temporary identifiers, and if unknown.
+  /// The UUID of the store; nil for temporary identifiers, and if it is unknown.
   public var storeIdentifier: String? { id.domain.storeIdentifier }
 
   /// The name of the entity.
   public var entityName: String { id.domain.entityName }
 
-  /// What the identifier has in common with those of the same entity and store.
+  /// The properties that the identifier shares with others of the same entity and store.
   public var space: IdentifierSpace { IdentifierSpace(id.domain) }
 
   /// Whether the object is unsaved, so that the identifier has no meaning elsewhere.
@@ -124,10 +125,10 @@ public struct PersistentIdentifier: Hashable, Identifiable, Comparable, Sendable
   /// The identifier as a URI.
   public var description: String { uriString }
 
-  /// Whether one identifier comes before another.
+  /// Orders two identifiers.
   ///
-  /// Permanent identifiers come first; then store, entity and key decide, keys by value: `p9` comes
-  /// before `p10`.
+  /// Permanent identifiers come first; then store, entity and key decide. Keys are compared by
+  /// value: `p9` comes before `p10`.
   public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
     let order = IdentifierDomain.order(left.id.domain, right.id.domain)
     return order == 0 ? left.id.key < right.id.key : order < 0
@@ -141,7 +142,7 @@ extension PersistentIdentifier.Key: Comparable {
     case (.encoded(let left), .encoded(let right)): left < right
     case (.reference(let left), .reference(let right)): left.lexicographicallyPrecedes(right)
     case (.temporary(let left), .temporary(let right)):
-      // The counter after the UUID ascends: the shorter one is earlier.
+      // The counter after the UUID ascends, so the shorter one is earlier.
       left.count == right.count
         ? left.lexicographicallyPrecedes(right) : left.count < right.count
     default: left.rank < right.rank

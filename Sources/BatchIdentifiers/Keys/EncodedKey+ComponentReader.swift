@@ -1,17 +1,17 @@
 extension EncodedKey {
   /// Reads the components of encoded keys without making strings or arrays of them.
   ///
-  /// One reader serves many keys: it owns the buffer for unescaped text.
+  /// Use one reader for many keys: it owns the buffer for unescaped text.
   public struct ComponentReader: Sendable {
     private var scratch: [UInt8] = []
 
     /// Makes a reader.
     public init() {}
 
-    /// Calls `body` with each component of a key known to be complete.
+    /// Calls `body` with each component of a key that is known to be complete.
     ///
-    /// Keys from an ``EncodedKey`` or ``EncodedKeys`` are. Bytes that are not a key end the loop
-    /// early; nothing is read outside of them.
+    /// Keys of an ``EncodedKey`` or ``EncodedKeys`` are complete. For bytes that are not a key, the
+    /// loop ends early; nothing outside them is read.
     ///
     /// - Complexity: O(n) in the bytes of the key.
     public mutating func forEachComponent<Failure: Error>(
@@ -38,7 +38,6 @@ extension EncodedKey {
       }
     }
 
-    /// Calls `body` with each component of a key known to be complete.
     @inline(__always)
     mutating func forEachComponent<Failure: Error>(
       in key: Span<UInt8>,
@@ -61,7 +60,7 @@ extension EncodedKey {
       }
     }
 
-    /// Whether bytes are a complete key: at least one component, each complete, in its canonical
+    /// Whether bytes are a complete key: at least one component, each complete and in its canonical
     /// form.
     static func isValid(_ key: Span<UInt8>) -> Bool {
       guard !key.isEmpty, key.count <= EncodedKey.maximumByteCount else { return false }
@@ -72,7 +71,7 @@ extension EncodedKey {
       return true
     }
 
-    /// A component, and the place of its bytes if it is a text or a blob.
+    /// A component, and the range of its bytes if it is a text or a blob.
     private enum Part {
       case null
       case integer(Int64)
@@ -80,7 +79,7 @@ extension EncodedKey {
       case content(Range<Int>, isText: Bool, isEscaped: Bool)
     }
 
-    /// The component at `offset`, which then advances to the next one; nil if there is none.
+    /// Reads the component at `offset`, which then advances to the next one; nil if there is none.
     private static func part(of key: Span<UInt8>, at offset: inout Int) -> Part? {
       guard offset < key.count else { return nil }
       let tag = key[offset]
@@ -125,7 +124,7 @@ extension EncodedKey {
       }
     }
 
-    /// The number at `offset`; nil if there is none, or not in its canonical form.
+    /// The number at `offset`; nil if there is none, or if it is not in its canonical form.
     private static func number(
       _ key: Span<UInt8>,
       at offset: inout Int
@@ -163,7 +162,6 @@ extension EncodedKey {
       return value < 0 && fits(~value, max(size, 1))
     }
 
-    /// Whether a non-negative value needs exactly `size` bytes.
     private static func fits(_ value: Int64, _ size: Int) -> Bool {
       let bytes = (64 - value.leadingZeroBitCount + 7) / 8
       return max(bytes, 1) == size

@@ -1,7 +1,7 @@
 extension EncodedKey {
   /// Builds encoded keys, component by component.
   ///
-  /// One encoder serves many keys: `removeAll()` keeps its memory.
+  /// Use one encoder for many keys: `removeAll()` keeps its memory.
   ///
   ///     var encoder = EncodedKey.Encoder()
   ///     encoder.append(text: "EU")
@@ -30,7 +30,7 @@ extension EncodedKey {
     /// Appends an INTEGER.
     public mutating func append(_ value: Int64) {
       let magnitude = value < 0 ? UInt64(bitPattern: ~value) : UInt64(bitPattern: value)
-      // -1 has no bits left in its complement but still takes one byte: the tag alone is zero.
+      // The complement of -1 has no bits but still takes one byte: the tag alone means zero.
       var size = (64 - magnitude.leadingZeroBitCount + 7) / 8
       if value < 0 { size = max(size, 1) }
       bytes.append(value < 0 ? Tag.zero - UInt8(size) : Tag.zero + UInt8(size))
@@ -69,7 +69,6 @@ extension EncodedKey {
       unsafe withSpan(of: textBytes) { append(text: $0) }
     }
 
-    /// Appends a TEXT from its bytes.
     mutating func append(text: Span<UInt8>) {
       bytes.append(Tag.text)
       appendEscaped(text)

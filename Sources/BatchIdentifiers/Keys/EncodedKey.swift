@@ -1,11 +1,11 @@
 import BatchPlatform
 
-/// A key of one or more components as bytes that sort like the components.
+/// A key of one or more components, as bytes that sort like the components.
 ///
-/// Comparing two encoded keys with `memcmp` gives SQLite's `BINARY` order: component by component,
-/// NULL first, then numbers by value, text, and blobs byte by byte. (An INTEGER comes just before a
-/// REAL of the same value, which SQLite considers equal.) The encoding is that of FoundationDB's
-/// tuples with different tags:
+/// Comparing two encoded keys with `memcmp` gives the `BINARY` order of SQLite: component by
+/// component, NULL first, then numbers by value, text, and blobs byte by byte. (An INTEGER comes
+/// just before a REAL of the same value, which SQLite considers equal.) The encoding is that of
+/// FoundationDB's tuples, with different tags:
 ///
 /// | tag | component |
 /// | --- | --- |
@@ -32,7 +32,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     bytes = encoder.bytes
   }
 
-  /// Makes a key from an encoder's bytes, after checking them.
+  /// Makes a key from the bytes of an encoder, after checking them.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the bytes are not a complete key.
   public init(validating bytes: [UInt8]) throws(BatchError) {
@@ -40,7 +40,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     self.bytes = bytes
   }
 
-  /// Makes a key from bytes known to be a complete key.
+  /// The bytes must be known to be a complete key.
   init(unchecked bytes: [UInt8]) {
     self.bytes = bytes
   }
@@ -62,7 +62,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     return components
   }
 
-  /// The value, if the key is a single integer.
+  /// The value if the key is a single integer.
   var loneInteger: Int64? {
     guard let tag = bytes.first, Tag.integers.contains(tag) else { return nil }
     let size = Tag.integerSize(tag)
@@ -84,15 +84,14 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
   }
 
-  /// The key in the form of identifier URIs: `=EU,28`.
+  /// The key in the form used in URIs of identifiers: `=EU,28`.
   public var description: String { KeyReference.text(of: self) }
 
-  /// Whether one key comes before another in SQLite's `BINARY` order.
+  /// Returns whether one key comes before another in the `BINARY` order of SQLite.
   public static func < (left: EncodedKey, right: EncodedKey) -> Bool {
     compareBytes(left.bytes.span, right.bytes.span) < 0
   }
 
-  /// Checks that bytes are a complete key.
   static func validate(_ bytes: [UInt8]) throws(BatchError) {
     guard ComponentReader.isValid(bytes.span) else {
       throw BatchError(
@@ -103,7 +102,6 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
   }
 
-  /// The first byte of a component.
   enum Tag {
     static let null: UInt8 = 0x01
     static let hugeNegative: UInt8 = 0x10
@@ -119,7 +117,7 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// Compares byte strings like `memcmp`; a prefix comes first.
+/// Compares like `memcmp`; a prefix comes first.
 @inline(__always)
 func compareBytes(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
   let count = min(left.count, right.count)

@@ -2,7 +2,7 @@
 public struct EncodedKeys: Sendable, RandomAccessCollection {
   /// The bytes of all keys.
   public private(set) var bytes: [UInt8] = []
-  /// Where each key starts in ``bytes``, and where the last one ends.
+  /// The start of each key in ``bytes``, and the end of the last one.
   public private(set) var offsets: [Int] = [0]
 
   /// Makes an empty collection.
@@ -13,12 +13,12 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
   /// The number of keys.
   public var endIndex: Int { offsets.count - 1 }
 
-  /// A copy of one key; ``withBytes(at:_:)`` gives its bytes in place.
+  /// Returns a copy of one key; ``withBytes(at:_:)`` gives its bytes in place.
   public subscript(position: Int) -> EncodedKey {
     EncodedKey(unchecked: [UInt8](bytes[offsets[position]..<offsets[position + 1]]))
   }
 
-  /// Calls `body` with the bytes of one key, valid only inside.
+  /// Calls `body` with the bytes of one key, which are valid only during the call.
   ///
   /// - Complexity: O(1)
   public func withBytes<Result, Failure: Error>(
@@ -28,19 +28,17 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     try unsafe withBuffer(of: span(at: position), body)
   }
 
-  /// Whether one key has these bytes.
   package func isKey(_ bytes: [UInt8], at position: Int) -> Bool {
     span(at: position).isSame(as: bytes.span)
   }
 
-  /// The bytes of one key.
   @_lifetime(borrow self)
   @inline(__always)
   func span(at position: Int) -> Span<UInt8> {
     bytes.span.extracting(offsets[position]..<offsets[position + 1])
   }
 
-  /// Calls `body` with the bytes of each key, valid only inside.
+  /// Calls `body` with the bytes of each key, which are valid only during the call.
   public func forEachKey<Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
   ) throws(Failure) {
@@ -54,30 +52,26 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     }
   }
 
-  /// A copy of some of the keys.
   package func part(_ range: Range<Int>) -> EncodedKeys { selecting(range) }
 
-  /// A copy of the keys at some indexes.
   package func selecting(_ indices: some Sequence<Int>) -> EncodedKeys {
     var part = EncodedKeys()
     for index in indices { part.append(span(at: index)) }
     return part
   }
 
-  /// Removes the keys and keeps the memory.
+  /// Removes the keys, but keeps the memory.
   public mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     offsets.removeAll(keepingCapacity: true)
     offsets.append(0)
   }
 
-  /// Adds a key.
   mutating func append(_ key: Span<UInt8>) {
     bytes.append(copying: key)
     offsets.append(bytes.count)
   }
 
-  /// Adds some of the keys of another collection.
   mutating func append(_ other: EncodedKeys, _ range: Range<Int>) {
     let start = other.offsets[range.lowerBound]
     let distance = bytes.count - start
@@ -96,10 +90,9 @@ public struct EncodedKeys: Sendable, RandomAccessCollection {
     offsets.append(bytes.count)
   }
 
-  /// Appends a copy of some of the bytes.
   private mutating func appendCopy(of range: Range<Int>) {
-    // Through a copy: an array cannot append a part of itself in place. The copy has room for the
-    // range, which is checked, and is gone when this returns.
+    // An array cannot append a part of itself in place, so this uses a copy. The copy has room for
+    // the range, which is checked, and is gone when this returns.
     unsafe withUnsafeTemporaryAllocation(byteCount: range.count, alignment: 1) { copy in
       unsafe withBuffer(of: bytes.span.extracting(range)) { unsafe copy.copyMemory(from: $0) }
       unsafe bytes.append(contentsOf: copy)

@@ -1,6 +1,6 @@
-/// One column's part of a key, by SQLite's storage class.
+/// The part of a key in one column, by SQLite's storage class.
 ///
-/// Components are equal when SQLite stores the same bytes for them: text compares byte by byte, so
+/// Components are equal if SQLite stores the same bytes for them: text is compared byte by byte, so
 /// a composed and a decomposed `é` are two different keys.
 public enum KeyComponent: Hashable, Sendable {
   /// An SQL NULL, possible in a key of a table with a rowid.
@@ -16,7 +16,7 @@ public enum KeyComponent: Hashable, Sendable {
   /// A BLOB.
   case blob([UInt8])
 
-  /// Whether two components hold the same bytes.
+  /// Compares the bytes of two components.
   public static func == (left: KeyComponent, right: KeyComponent) -> Bool {
     switch (left, right) {
     case (.null, .null): true

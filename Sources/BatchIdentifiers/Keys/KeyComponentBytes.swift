@@ -1,6 +1,5 @@
-/// One component of an encoded key, with its bytes in place.
-///
-/// Outside the module this is ``RawKeyComponent``.
+/// A component of an encoded key, with its bytes in place; outside the module, it is
+/// ``RawKeyComponent``.
 enum KeyComponentBytes: ~Escapable {
   case null
   case integer(Int64)

@@ -1,9 +1,9 @@
-/// The text of keys in identifier URIs, after the `p`.
+/// The text of keys in URIs of identifiers, after the `p`.
 ///
 /// An integer key is its decimal digits. Any other key is its components, joined by commas: `=` and
-/// percent-escaped text, `~` and lowercase hexadecimal digits of a blob, `*` and the shortest
-/// decimal form of a REAL, plain decimal digits for an INTEGER, `!` for NULL. Each key has one text
-/// and each text one key: anything else is refused.
+/// percent-escaped text, `~` and lowercase hexadecimal digits for a blob, `*` and the shortest
+/// decimal form of a REAL, plain decimal digits for an INTEGER, `!` for NULL. Each key has exactly
+/// one text and each text one key: anything else is refused.
 enum KeyReference {
   static func text(of key: EncodedKey) -> String {
     var text: [UInt8] = []
@@ -12,7 +12,6 @@ enum KeyReference {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Appends the text of an encoded key.
   static func append(
     _ key: Span<UInt8>,
     reader: inout EncodedKey.ComponentReader,
@@ -43,7 +42,7 @@ enum KeyReference {
     }
   }
 
-  /// Appends an integer in decimal digits, without a temporary string.
+  /// Appends decimal digits without a temporary string.
   static func append(_ value: Int64, to text: inout [UInt8]) {
     if value < 0 { text.append(UInt8(ascii: "-")) }
     var rest = value.magnitude
@@ -56,14 +55,14 @@ enum KeyReference {
     text[start...].reverse()
   }
 
-  /// The key that a text represents, or nil if it is not the text of any key.
+  /// Nil if the text is not that of any key.
   static func parse(_ text: Span<UInt8>) -> PrimaryKey? {
     if let value = integer(text) { return .integer(value) }
     var encoder = EncodedKey.Encoder()
     return parse(text, into: &encoder) ? .encoded(encoder.key) : nil
   }
 
-  /// Appends the components that a text represents; false if it is not the text of any key.
+  /// Appends the components of a text; returns false if it is not the text of any key.
   static func parse(
     _ text: Span<UInt8>,
     into encoder: inout EncodedKey.Encoder
@@ -89,7 +88,7 @@ enum KeyReference {
       encoder.appendNull()
       return content.isEmpty
     case UInt8(ascii: "*"):
-      // Only the shortest form, so that each key has one text.
+      // Only the shortest form is accepted, so that each key has one text.
       let digits = String(repairing: content)
       guard let value = Double(digits), value.description == digits, !value.isNaN else {
         return false
@@ -112,7 +111,7 @@ enum KeyReference {
     }
   }
 
-  /// The integer in decimal digits, without a plus sign or leading zeros.
+  /// Parses decimal digits, without a plus sign or leading zeros.
   static func integer(_ text: Span<UInt8>) -> Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
     let digits = text.extracting(droppingFirst: isNegative ? 1 : 0)
@@ -122,7 +121,7 @@ enum KeyReference {
     for index in digits.indices {
       let digit = digits[index] &- UInt8(ascii: "0")
       guard digit < 10 else { return nil }
-      // 19 digits are below 2⁶⁴, so this cannot overflow.
+      // 19 digits fit into 64 bits, so this cannot overflow.
       magnitude = magnitude &* 10 &+ UInt64(digit)
     }
     if isNegative {

@@ -1,6 +1,6 @@
 /// The key of a row, which identifies it within its entity.
 ///
-/// Keys sort as in SQLite: integers by value, others by comparing components under the `BINARY`
+/// Keys sort as in SQLite: integers by value, others by their components under the `BINARY`
 /// collation.
 public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The key of a table with a rowid or an `INTEGER PRIMARY KEY`.
@@ -8,17 +8,17 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
   /// Any other key: TEXT, BLOB, UUID, REAL, or several columns.
   case encoded(EncodedKey)
 
-  /// A key of one text column.
+  /// Makes a key of one text column.
   public static func text(_ text: String) -> PrimaryKey {
     .encoded(EncodedKey([.text(text)]))
   }
 
-  /// A key of one blob column.
+  /// Makes a key of one blob column.
   public static func blob(_ bytes: [UInt8]) -> PrimaryKey {
     .encoded(EncodedKey([.blob(bytes)]))
   }
 
-  /// The components of the key, one for each column.
+  /// The components of the key, one per column.
   public var components: [KeyComponent] {
     switch self {
     case .integer(let value): [.integer(value)]
@@ -26,15 +26,13 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The canonical form of the key: a single integer component becomes `.integer`.
-  ///
-  /// Equal keys must be equal values, however they were made.
+  /// The form in which equal keys are equal values: a single integer component becomes `.integer`.
   var canonical: PrimaryKey {
     if case .encoded(let key) = self, let value = key.loneInteger { return .integer(value) }
     return self
   }
 
-  /// The key as written after the `p` of an identifier's URI: `28`, `=EU,28`.
+  /// The key as written after the `p` in the URI of an identifier: `28`, `=EU,28`.
   public var description: String {
     switch self {
     case .integer(let value): String(value)
@@ -42,7 +40,7 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The text of a key for people, which has NULL where a URI has `!`.
+  /// The text of a key for people, with NULL instead of the `!` of URIs.
   package static func shown(_ description: String) -> String {
     description.split(separator: ",").map { $0 == "!" ? "NULL" : $0 }.joined(separator: ",")
   }

@@ -1,7 +1,7 @@
-/// One component of an encoded key, with its bytes in place.
+/// A component of an encoded key, with its bytes in place.
 ///
-/// The buffers are valid only inside the closure that receives the component, and as unsafe as any
-/// others.
+/// The buffers are valid only during the call of the closure that gets the component, and as unsafe
+/// as any others.
 @safe public enum RawKeyComponent {
   /// An SQL NULL.
   case null

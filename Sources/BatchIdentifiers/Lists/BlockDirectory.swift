@@ -1,12 +1,13 @@
-/// Where the blocks of a list are, with what is needed to find a position or a key among them.
+/// The locations of a list's blocks, and the facts for finding a position or a key among them.
 struct BlockDirectory: Sendable {
   /// The start of each block, and the end of the last one.
   private(set) var offsets: [Int] = [0]
-  /// The position of each block's first key, and the total count.
+  /// The position of the first key of each block, and the total count.
   private(set) var positions: [Int] = [0]
-  /// The first key of each block, as stored. (Integer lists.)
+  /// The first key of each block, as stored. (Only for integer lists.)
   private(set) var firstKeys: [Int64] = []
-  /// The first key of each block. (Encoded lists; empty keys unless they are sorted.)
+  /// The first key of each block. (Only for encoded lists; the keys are empty unless the list is
+  /// sorted.)
   private(set) var separators = EncodedKeys()
   private(set) var checksums: [UInt64] = []
 
@@ -49,14 +50,13 @@ struct BlockDirectory: Sendable {
   func byteCount(ofBlock index: Int) -> Int { offsets[index + 1] - offsets[index] }
   func count(ofBlock index: Int) -> Int { positions[index + 1] - positions[index] }
 
-  /// The block that holds a position.
   func block(holding position: Int) -> Int {
     positions[1..<max(1, blockCount)].partitioningIndex { $0 > position } - 1
   }
 
   // MARK: In files
 
-  /// The directory in the form of a file.
+  /// The form used in files.
   func encoded(_ keyKind: IdentifierList.KeyKind) -> [UInt8] {
     var bytes: [UInt8] = []
     var previous: Int64 = 0
@@ -79,7 +79,7 @@ struct BlockDirectory: Sendable {
 
   init() {}
 
-  /// Decodes a directory, which must fill its bytes and agree with the header of the file.
+  /// The directory must fill all of the bytes, and agree with the header of the file.
   init(
     decoding bytes: Span<UInt8>,
     keyKind: IdentifierList.KeyKind,
@@ -122,7 +122,7 @@ struct BlockDirectory: Sendable {
     }
   }
 
-  /// The maximum size of a block in bytes: a segment may begin just below the usual size, and hold
-  /// keys of the maximum length.
+  /// The maximum size of a block in bytes: a segment may begin just below the usual size, and
+  /// contain keys of the maximum length.
   static let maximumBlockByteCount = 4 << 20
 }

@@ -1,6 +1,5 @@
 internal import SystemPackage
 
-/// Where the blocks of a list are.
 enum BlockSource: Sendable {
   /// In memory: each block with its padding.
   case memory([[UInt8]])
@@ -11,10 +10,10 @@ enum BlockSource: Sendable {
 }
 
 extension PackedIdentifiers {
-  /// Calls `body` for each block that a range of positions touches.
+  /// Calls `body` for each block with some of the positions in a range.
   ///
-  /// `body` receives the number of the block, its bytes (followed by readable padding), its
-  /// segments, and the requested positions, relative to the first of the block.
+  /// `body` gets the number of the block, its bytes (followed by readable padding), its segments,
+  /// and the requested positions, relative to the first one of the block.
   func forEachBlock(
     in range: Range<Int>,
     _ body: (Int, PaddedBytes, [Segment], Range<Int>) throws(ByteReader.Damage) -> Void
@@ -34,7 +33,6 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Calls `body` with the checked bytes and segments of one block.
   func withBlock<Result>(
     _ index: Int,
     scratch: inout [UInt8],
@@ -89,7 +87,6 @@ extension PackedIdentifiers {
     scratch = [UInt8](repeating: 0, count: Swift.max(count + PaddedBytes.padding, 8192))
   }
 
-  /// An error of a block that cannot be decoded.
   func damage(_ damage: ByteReader.Damage, block index: Int) -> BatchError {
     switch source {
     case .memory:

@@ -1,14 +1,13 @@
 internal import SystemPackage
 
-/// Keeps the first blocks of a list in memory and the others in a temporary file, so that the memory for a selection does
-/// not grow with the table.
+/// Keeps the first blocks of a list in memory and the others in a temporary file, so that the
+/// memory for a selection does not grow with the table.
 ///
-/// Where no file can be written, as on a full disk, blocks stay in memory.
+/// If no file can be written, for instance because the disk is full, blocks stay in memory.
 package final class BlockSpill: Sendable {
-  /// The size of the blocks in memory.
+  /// The maximum size of the blocks in memory.
   static let memoryLimit = 4 << 20
 
-  /// Where a block is.
   enum Place: Sendable {
     /// In memory, with its padding.
     case memory([UInt8])
@@ -25,12 +24,11 @@ package final class BlockSpill: Sendable {
   private let folders: [FilePath]
   private let state: Lock<State>
 
-  /// Makes a place for the blocks of one list, whose parts may be made by several threads.
+  /// For the blocks of one list, whose parts may be made by several threads.
   package convenience init() {
     self.init(memoryLimit: Self.memoryLimit, in: TemporaryFile.folders)
   }
 
-  /// Makes a place with this much memory and a file in one of some folders.
   init(memoryLimit: Int, in folders: [FilePath]) {
     self.folders = folders
     state = Lock(State(memory: memoryLimit))
@@ -39,7 +37,7 @@ package final class BlockSpill: Sendable {
   /// The bytes of blocks in the file.
   var fileByteCount: Int { state.withLock { $0.fileByteCount } }
 
-  /// The folder of the file, for messages; nil if there is no file.
+  /// For messages; nil if there is no file.
   var folder: String? { state.withLock { $0.file?.folder.string } }
 
   /// Keeps a block of `count` bytes, with its padding.
@@ -62,7 +60,6 @@ package final class BlockSpill: Sendable {
     return place.map { .file(offset: $0) } ?? .memory(block)
   }
 
-  /// Reads a block of the file into the first `count` bytes of an array.
   func read(_ count: Int, into bytes: inout [UInt8], at offset: Int) throws(BatchError) {
     guard let file = state.withLock({ $0.file }) else {
       preconditionFailure("a block in a file that does not exist")

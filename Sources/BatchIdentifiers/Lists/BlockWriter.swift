@@ -7,12 +7,12 @@ struct BlockWriter: Sendable {
 
   let keyKind: IdentifierList.KeyKind
   private var blocks: [[UInt8]] = []
-  /// Where the blocks go; nil to keep all of them.
+  /// Nil to keep all blocks in memory.
   private let spill: BlockSpill?
   private var places: [BlockSpill.Place] = []
   private(set) var directory = BlockDirectory()
   private var table: [UInt8] = []
-  /// The place of the last segment's entry and length in the table.
+  /// The positions of the last segment's entry and length in the table.
   private var lastEntry = (tag: 0, length: 0..<0)
   private var payloads: [UInt8] = []
   private var segmentCount = 0
@@ -28,10 +28,9 @@ struct BlockWriter: Sendable {
     self.spill = spill
   }
 
-  /// Where the finished blocks are.
   var source: BlockSource { spill.map { .spilled($0, places) } ?? .memory(blocks) }
 
-  /// Adds a segment of integer keys; `firstKey` as stored.
+  /// `firstKey` is the key as stored.
   mutating func append(
     _ coding: SegmentCoding,
     isComplemented: Bool,
@@ -43,7 +42,7 @@ struct BlockWriter: Sendable {
     if isFirst { self.firstKey = firstKey }
     appendEntry(coding, isComplemented: isComplemented, count: count, length: payload.count)
     if !isFirst {
-      // Neighbouring segments are much alike: differences are shorter.
+      // Neighbouring segments are similar, so differences are shorter.
       let distance = firstKey &- lastFirstKey
       table.appendSignedVarint(distance &- lastDistance)
       lastDistance = distance
@@ -52,7 +51,6 @@ struct BlockWriter: Sendable {
     finishSegment(count: count, payload: payload)
   }
 
-  /// Adds a segment of encoded keys.
   mutating func append(
     _ coding: SegmentCoding,
     count: Int,
@@ -91,14 +89,13 @@ struct BlockWriter: Sendable {
     }
   }
 
-  /// Closes the current block, if there is one.
   mutating func finishBlock() {
     guard segmentCount > 0 else { return }
-    // The length of the last segment is that of the rest.
+    // The last segment has the rest of the block, so its length is omitted.
     table[lastEntry.tag] |= Segment.Tag.isLast
     table.removeSubrange(lastEntry.length)
     let count = table.count + payloads.count
-    // Exactly the size needed: the list keeps it.
+    // Reserves exactly the size needed, since the list keeps the block.
     var block: [UInt8] = []
     block.reserveCapacity(count + PaddedBytes.padding)
     block += table
@@ -125,7 +122,7 @@ struct BlockWriter: Sendable {
     lastLength = 0
   }
 
-  /// Removes what only a sorted list needs.
+  /// Removes the parts that only a sorted list needs.
   mutating func removeSeparators() {
     directory.removeSeparators()
   }

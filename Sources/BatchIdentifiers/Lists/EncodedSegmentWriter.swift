@@ -1,4 +1,4 @@
-/// Cuts a stream of encoded keys into segments.
+/// Divides a stream of encoded keys into segments.
 struct EncodedSegmentWriter: Sendable {
   private(set) var writer: BlockWriter
   private(set) var isSorted = true
@@ -15,7 +15,7 @@ struct EncodedSegmentWriter: Sendable {
 
   mutating func append(_ key: Span<UInt8>) {
     if isSorted {
-      // Nothing precedes the empty string, so the first key passes.
+      // No key precedes the empty string, so the first key passes.
       isSorted = compareBytes(last.span, key) < 0
       last.removeAll(keepingCapacity: true)
       last.append(copying: key)
@@ -42,7 +42,6 @@ struct EncodedSegmentWriter: Sendable {
     swap(&keys, &self.keys)
   }
 
-  /// The smallest form of the keys.
   private func pack() -> (SegmentCoding, [UInt8]) {
     if let payload = UUIDs.encode(keys) { return (.uuids, payload) }
     let plain = FrontCoding.encode(keys)

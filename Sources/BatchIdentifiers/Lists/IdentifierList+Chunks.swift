@@ -1,12 +1,12 @@
 extension IdentifierList {
-  /// The list in parts of a given length; the last may be shorter.
+  /// Divides the list into parts of a given length; the last part may be shorter.
   ///
   ///     for chunk in identifiers.chunks(ofCount: 1000) {
   ///       let orders = try context.fetch(chunk, as: Order.self)
   ///     }
   ///
   /// - Parameter count: The number of identifiers per part.
-  /// - Returns: A collection of slices, which copies and decodes nothing.
+  /// - Returns: A collection of slices; nothing is copied or decoded.
   /// - Precondition: `count` is positive.
   public func chunks(ofCount count: Int) -> Chunks {
     precondition(count > 0, "chunks of no identifiers")

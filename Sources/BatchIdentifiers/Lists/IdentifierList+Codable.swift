@@ -1,4 +1,4 @@
-/// A list as an array of identifiers, since values in predicates must be codable.
+/// The list as an array of identifiers, since values in predicates must be codable.
 ///
 /// To save a list, use ``IdentifierFile``, which is smaller and checked.
 extension IdentifierList: Codable {

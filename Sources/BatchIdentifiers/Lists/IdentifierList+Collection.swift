@@ -4,7 +4,7 @@ extension IdentifierList: RandomAccessCollection {
   /// The number of identifiers.
   public var endIndex: Int { count }
 
-  /// The identifier at a position.
+  /// Returns the identifier at a position.
   ///
   /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   public subscript(position: Int) -> PersistentIdentifier {
@@ -15,7 +15,7 @@ extension IdentifierList: RandomAccessCollection {
     }
   }
 
-  /// An iterator over the identifiers that decodes about a thousand at a time.
+  /// Makes an iterator that decodes about a thousand identifiers at a time.
   public func makeIterator() -> Iterator { Iterator(self) }
 
   /// The iterator of a list.
@@ -30,7 +30,7 @@ extension IdentifierList: RandomAccessCollection {
       self.list = list
     }
 
-    /// The next identifier, or nil at the end of the list.
+    /// Returns the next identifier, or nil at the end of the list.
     public mutating func next() -> PersistentIdentifier? {
       guard position < list.count else { return nil }
       let index = position - bufferStart
@@ -68,7 +68,7 @@ extension IdentifierList: RandomAccessCollection {
 }
 
 extension IdentifierList {
-  /// Stops the program: the keys were packed or checked here, so they must be readable.
+  /// Stops the program: the keys were packed or checked by this process, so they must be readable.
   fileprivate func unreadable(_ error: BatchError) -> Never {
     preconditionFailure("keys in memory cannot be read: \(error)")
   }

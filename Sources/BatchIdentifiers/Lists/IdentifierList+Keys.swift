@@ -1,5 +1,5 @@
 extension IdentifierList {
-  /// The integer keys at some positions.
+  /// Returns the integer keys at some positions.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the keys are not integers.
   /// - Complexity: O(n) in the range, rounded up to whole segments.
@@ -12,7 +12,7 @@ extension IdentifierList {
   ///
   /// The array is unchanged if this throws.
   ///
-  /// - Throws: What ``integers(in:)`` throws.
+  /// - Throws: An error of ``integers(in:)``.
   /// - Complexity: O(n) in the range, rounded up to whole segments.
   /// - Precondition: The range lies within `0..<count`.
   public func appendIntegers(
@@ -22,7 +22,7 @@ extension IdentifierList {
     try packed.appendIntegers(in: range, to: &integers)
   }
 
-  /// The encoded keys at some positions, in one buffer.
+  /// Returns the encoded keys at some positions, in one buffer.
   ///
   /// Integer keys become keys of one integer component.
   ///
@@ -42,7 +42,7 @@ extension IdentifierList {
     try packed.appendEncodedKeys(in: range, to: &keys)
   }
 
-  /// The identifier at a position.
+  /// Returns the identifier at a position.
   ///
   /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
@@ -50,7 +50,7 @@ extension IdentifierList {
     try packed.identifier(at: position)
   }
 
-  /// The key at a position.
+  /// Returns the key at a position.
   ///
   /// - Complexity: Decodes one segment; the next look-ups nearby do not.
   /// - Precondition: `position` lies within `0..<count`.
@@ -58,14 +58,14 @@ extension IdentifierList {
     try packed.key(at: position)
   }
 
-  /// Whether a key is in the list.
+  /// Returns whether a key is in the list.
   ///
   /// - Complexity: That of ``firstPosition(of:)``.
   public func contains(key: PrimaryKey) throws(BatchError) -> Bool {
     try packed.contains(key: key)
   }
 
-  /// The position of a key, or nil if it is not in the list.
+  /// Returns the position of a key, or nil if it is not in the list.
   ///
   /// - Complexity: O(log n) and one segment if the list is sorted, O(n) if it is not.
   public func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {

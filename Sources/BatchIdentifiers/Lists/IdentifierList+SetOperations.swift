@@ -1,32 +1,31 @@
 extension IdentifierList {
-  /// The identifiers that are in this list or another one.
+  /// Returns the identifiers that are in this list or another one.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or their
-  ///   entities differ, `.tooManyKeys` if the keys of the two alternate hundreds of millions of
-  ///   times.
+  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or the
+  ///   entities differ, `.tooManyKeys` if keys of the two alternate hundreds of millions of times.
   /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate;
-  ///   besides the result, the memory of a few blocks.
+  ///   besides the result, memory for a few blocks.
   public func union(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
     try packed.union(other.packed)
   }
 
-  /// The identifiers that are in both lists.
+  /// Returns the identifiers that are in both lists.
   ///
-  /// - Throws: What ``union(_:)`` throws.
+  /// - Throws: An error of ``union(_:)``.
   /// - Complexity: That of ``union(_:)``.
   public func intersection(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
     try packed.intersection(other.packed)
   }
 
-  /// The identifiers that are in this list and not in another one.
+  /// Returns the identifiers that are in this list but not in another one.
   ///
-  /// - Throws: What ``union(_:)`` throws.
+  /// - Throws: An error of ``union(_:)``.
   /// - Complexity: That of ``union(_:)``.
   public func subtracting(_ other: IdentifierList) throws(BatchError) -> IdentifierList {
     try packed.subtracting(other.packed)
   }
 
-  /// The identifiers at some positions, as a new list.
+  /// Returns the identifiers at some positions, as a new list.
   ///
   /// - Complexity: O(n) in the bytes of the range; keys at equal distances count as one.
   /// - Precondition: The range lies within `0..<count`.
@@ -34,7 +33,7 @@ extension IdentifierList {
     try packed.slice([range])
   }
 
-  /// The identifiers at several ranges of positions, in that order.
+  /// Returns the identifiers at several ranges of positions, in that order.
   ///
   /// - Complexity: That of ``slice(_:)-(Range<Int>)``.
   /// - Precondition: The ranges lie within `0..<count`.
@@ -42,7 +41,8 @@ extension IdentifierList {
     try packed.slice(ranges)
   }
 
-  /// The list split by position into lists of equal length; the first ones may have one more.
+  /// Splits the list by position into lists of equal length; the first ones may have one more
+  /// identifier.
   ///
   /// - Complexity: O(n)
   /// - Precondition: `count` is positive.
@@ -50,11 +50,11 @@ extension IdentifierList {
     try packed.split(into: count)
   }
 
-  /// The identifiers in ascending order without duplicates.
+  /// Returns the identifiers in ascending order without duplicates.
   ///
   /// A sorted list is returned unchanged.
   ///
-  /// - Throws: ``BatchError`` with code `.tooManyKeys` as ``union(_:)`` does.
+  /// - Throws: ``BatchError`` with code `.tooManyKeys`, as in ``union(_:)``.
   /// - Complexity: O(n log n) time; memory of 8 bytes per integer key, or the bytes of encoded
   ///   keys. Keys at equal distances count as one.
   public func sortedUnique() throws(BatchError) -> IdentifierList {

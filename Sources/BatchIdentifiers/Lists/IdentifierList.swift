@@ -2,22 +2,22 @@
 ///
 /// A list is immutable and compact: its keys are packed in segments of about a thousand, each in
 /// the smallest of several codings. It keeps the order in which it was built. It is complete and in
-/// memory; ``IdentifierFile/load()`` reads a saved one and checks all of it.
+/// memory; ``IdentifierFile/load()`` reads a saved list and checks all of it.
 ///
-/// For speed, work with the keys themselves: ``integers(in:)`` and ``encodedKeys(in:)`` decode each
-/// segment once.
+/// For speed, use the keys themselves: ``integers(in:)`` and ``encodedKeys(in:)`` decode each
+/// segment only once.
 public struct IdentifierList: Sendable {
   /// The kind of a list's keys.
   public enum KeyKind: UInt8, Sendable {
-    /// Integers.
+    /// Integer keys.
     case integer = 1
     /// Encoded keys: text, blobs, reals, several columns.
     case encoded = 2
   }
 
-  /// What all identifiers of a list have in common.
+  /// The properties that all identifiers of a list share.
   public struct Header: Sendable {
-    /// The UUID of the store; empty if unknown.
+    /// The UUID of the store; empty if it is unknown.
     public let storeIdentifier: String
     /// The name of the entity.
     public let entityName: String
@@ -28,16 +28,15 @@ public struct IdentifierList: Sendable {
   /// The maximum number of identifiers in a list.
   public static let maximumCount = 1 << 48
 
-  /// The keys, in memory.
   package let packed: PackedIdentifiers
 
-  /// Makes a list of keys that were packed or checked here, and so are readable.
+  /// The keys must have been packed or checked by this process, so that they are readable.
   init(inMemory packed: PackedIdentifiers) {
     guard case .memory = packed.source else { preconditionFailure("these keys are in a file") }
     self.packed = packed
   }
 
-  /// An empty list.
+  /// Makes an empty list.
   public static func empty(
     storeIdentifier: String,
     entityName: String,
@@ -50,18 +49,18 @@ public struct IdentifierList: Sendable {
     ).finish()
   }
 
-  /// What all identifiers of the list have in common.
+  /// The properties that all identifiers of the list share.
   public var header: Header { packed.header }
-  /// The names shared by the identifiers of the list.
+  /// The names that the identifiers of the list share.
   public var space: IdentifierSpace { packed.space }
-  /// Whether the keys are strictly ascending; set operations require it.
+  /// Whether the keys are strictly ascending, which set operations require.
   public var isSorted: Bool { packed.isSorted }
   /// The number of identifiers.
   public var count: Int { packed.count }
-  /// The number of blocks into which the keys are packed.
+  /// The number of blocks that the keys are packed in.
   public var blockCount: Int { packed.blockCount }
 
-  /// The bytes of the packed blocks and of the directory that locates them.
+  /// The number of bytes of the packed blocks and of their directory.
   ///
   /// - Complexity: O(n) in the number of blocks.
   public var payloadByteCount: Int { packed.payloadByteCount }

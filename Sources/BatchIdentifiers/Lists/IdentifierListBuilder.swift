@@ -15,7 +15,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   /// The kind of the keys.
   public var keyKind: IdentifierList.KeyKind { header.keyKind }
 
-  /// The number of keys so far.
+  /// The number of keys added so far.
   public private(set) var count = 0
 
   /// Makes a builder of an empty list.
@@ -32,7 +32,7 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     )
   }
 
-  /// Makes a builder of an empty list whose blocks go where `spill` says; nil to keep all of them in memory.
+  /// `spill` determines where the blocks are kept; nil to keep all of them in memory.
   package init(
     storeIdentifier: String,
     entityName: String,
@@ -48,11 +48,11 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     encoded = EncodedSegmentWriter(spill: spill)
   }
 
-  /// Adds a row's key.
+  /// Adds the key of a row.
   ///
   /// An integer in a list of encoded keys becomes a key of one component.
   ///
-  /// - Precondition: An encoded key goes into a list of encoded keys.
+  /// - Precondition: If the key is encoded, the list has encoded keys.
   public mutating func append(_ key: PrimaryKey) {
     switch key {
     case .integer(let value): append(value)
@@ -127,15 +127,15 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
   /// Adds a key in the form of an ``EncodedKey``.
   ///
   /// - Complexity: O(n) in the bytes of the key, amortized.
-  /// - Precondition: That of the other form.
+  /// - Precondition: As for the key in a span.
   public mutating func append(encoded key: UnsafeRawBufferPointer) {
     unsafe withSpan(of: key) { append(encoded: $0) }
   }
 
-  /// The list of all added keys, in order.
+  /// Returns the list of all added keys, in order.
   public consuming func finish() -> IdentifierList { IdentifierList(inMemory: finishPacked()) }
 
-  /// All added keys, in order, wherever they are.
+  /// Returns all added keys in order, in memory or in a file.
   package consuming func finishPacked() -> PackedIdentifiers {
     switch header.keyKind {
     case .integer:

@@ -1,6 +1,6 @@
-/// Cuts a stream of integer keys into segments, each in the smallest coding.
+/// Divides a stream of integer keys into segments, each in the smallest coding.
 struct IntegerSegmentWriter: Sendable {
-  /// Fewer ordered keys than this do not justify their own segment.
+  /// Fewer ordered keys than this do not justify a separate segment.
   private static let minimumOrderedCount = 64
 
   private(set) var writer: BlockWriter
@@ -106,7 +106,7 @@ struct IntegerSegmentWriter: Sendable {
       if isOrdered {
         writeSteps(keys, shape)
       } else if shape.orderedCount >= Self.minimumOrderedCount {
-        // Ordered keys go first: a list ordered by another column has ordered parts.
+        // Ordered keys are written first: a list ordered by another column has ordered parts.
         let first = keys.extracting(first: shape.orderedCount)
         let rest = keys.extracting(droppingFirst: shape.orderedCount)
         writeShaped(first, look(at: first))
@@ -193,7 +193,7 @@ struct IntegerSegmentWriter: Sendable {
 
   // MARK: Segments of a fixed length
 
-  /// Examines some keys, and leaves their steps in `steps`.
+  /// Examines some keys, and stores their steps in `steps`.
   private mutating func look(at keys: Span<Int64>) -> KeyShape {
     if steps.count < keys.count { steps = [UInt64](repeating: 0, count: SegmentCoding.plainCount) }
     var output = steps.mutableSpan
@@ -218,7 +218,7 @@ struct IntegerSegmentWriter: Sendable {
 
   private mutating func flushUnary() {
     guard unary.count > 0 else { return }
-    // `payload` may hold the next segment.
+    // `payload` may contain the next segment.
     var bytes: [UInt8] = []
     unary.encode(to: &bytes)
     writer.append(
@@ -274,14 +274,14 @@ struct IntegerSegmentWriter: Sendable {
     return coding
   }
 
-  /// The cost of runs, if that is less than `best`.
+  /// The cost of runs, if it is less than `best`.
   private mutating func runBits(
     _ steps: Span<UInt64>,
     _ shape: KeyShape,
     below best: UInt64
   ) -> UInt64? {
-    // Each run has at least two unary ones, and the rest is its key count: a plan is worth making
-    // only if this lower bound does not exceed the best so far.
+    // Each run has at least two unary ones, and the rest is its key count: making a plan is only
+    // worthwhile if this lower bound does not exceed the best cost so far.
     let lengths = Rice.leastBits(count: shape.runCount, sum: steps.count + 1 - shape.runCount)
     guard UInt64(lengths + shape.runCount) < best else { return nil }
     let bits = runs.plan(steps).bits + 24
@@ -318,7 +318,7 @@ struct IntegerSegmentWriter: Sendable {
     append(coding, isComplemented: false, count: keys.count, firstKey: keys[0])
   }
 
-  /// Encodes repeating numbers into `payload`, if that takes less than `best` bits.
+  /// Encodes repeating numbers into `payload`, if this takes less than `best` bits.
   private mutating func encodeRepeating(_ numbers: Span<UInt64>, _ best: UInt64) -> Bool {
     guard trial.isDue(bits: best, count: numbers.count),
       StepsLZ4.isPromising(numbers, best, &seen)

@@ -1,13 +1,13 @@
 /// Integer keys at equal distances, however many.
 ///
-/// A segment of a few bytes may represent any number of keys. Operations on them as a whole take no
-/// longer for that.
+/// A segment of a few bytes may represent any number of keys. Operations on all of them at once
+/// take no longer for that.
 struct IntegerStretch {
   private(set) var first: Int64
   let step: Int64
   private(set) var count: Int
 
-  /// Keys starting at `first`; nil if they would not all fit in 64 bits.
+  /// Nil if the keys, starting at `first`, would not all fit in 64 bits.
   init?(first: Int64, step: Int64, count: Int) {
     let (distance, isTooFar) = Int64(count - 1).multipliedReportingOverflow(by: step)
     guard !isTooFar, !first.addingReportingOverflow(distance).overflow else { return nil }
@@ -16,7 +16,6 @@ struct IntegerStretch {
     self.count = count
   }
 
-  /// One key.
   init(_ key: Int64) {
     first = key
     step = 1
@@ -34,13 +33,12 @@ struct IntegerStretch {
     return part
   }
 
-  /// The number of keys in an ascending stretch below a value above its first.
+  /// The number of keys in an ascending stretch below a value, which must be above the first key.
   func count(below value: Int64) -> Int {
     let distance = UInt64(bitPattern: value &- first)
     return Int(min(UInt64(count), (distance - 1) / UInt64(step) + 1))
   }
 
-  /// The keys in ascending order without duplicates.
   var ascending: IntegerStretch {
     if step == 0 { return IntegerStretch(first) }
     guard step < 0 else { return self }
@@ -50,7 +48,7 @@ struct IntegerStretch {
   }
 }
 
-/// A part of a list of integers: keys stored one by one, or many as one.
+/// A part of a list of integers: keys stored one by one, or many stored as one.
 enum IntegerPart {
   case keys([Int64])
   case stretch(IntegerStretch)
@@ -81,7 +79,6 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Calls `body` with the parts of the keys at some positions.
   func forEachIntegerPart(
     of range: Range<Int>,
     _ body: (IntegerPart) throws(BatchError) -> Void
@@ -120,7 +117,7 @@ extension PackedIdentifiers {
       let step = try reader.signedVarint()
       let first = segment.firstKey &+ Int64(range.lowerBound) &* step
       guard !append(first, step, range.count) else { return }
-      // A few keys may exceed the 64-bit range; no more than a segment otherwise has.
+      // Otherwise, a few keys may exceed the range of 64 bits; there are no more than in a segment.
       guard range.count <= SegmentCoding.plainCount else { throw Self.outOfBounds }
     case .runs:
       var position = 0

@@ -1,27 +1,26 @@
-/// A cursor over the keys of a sorted list that sees one key ahead, and further where many keys are
+/// A cursor over the keys of a sorted list that sees one key ahead, and more if many keys are
 /// stored as one.
 protocol KeyCursor {
   init(_ list: PackedIdentifiers) throws(BatchError)
-  /// Whether the cursor is at the end.
   var isAtEnd: Bool { get }
-  /// How many keys, starting with this one, are stored as one.
+  /// The number of keys, starting with this one, that are stored as one.
   var stretchCount: Int { get }
   /// Advances by this many keys, at most ``stretchCount``.
   mutating func advance(_ count: Int) throws(BatchError)
-  /// Below, at or above zero: how this key compares to the other cursor's.
+  /// Compares this key with that of the other cursor: negative, zero or positive.
   func order(_ other: Self) -> Int
-  /// How many keys of this stretch precede the key of the other one, which comes after this key.
+  /// The number of keys in this stretch before the key of the other cursor, which comes after this
+  /// key.
   func count(before other: Self) -> Int
-  /// How many leading keys both stretches share, which begin with the same key.
+  /// The number of leading keys that both stretches share; both begin with the same key.
   func count(inCommonWith other: Self) -> Int
   /// Adds this many keys, at most ``stretchCount``, to a list.
   func append(_ count: Int, to builder: inout IdentifierListBuilder)
 }
 
-/// A cursor over integer keys.
 struct IntegerCursor: KeyCursor {
   private let list: PackedIdentifiers
-  /// The rest of the current block, the next part last.
+  /// The rest of the current block; the next part is last.
   private var parts: [IntegerPart] = []
   private var keys: [Int64] = []
   private var index = 0
@@ -90,7 +89,6 @@ struct IntegerCursor: KeyCursor {
   }
 }
 
-/// A cursor over encoded keys.
 struct EncodedCursor: KeyCursor {
   private let list: PackedIdentifiers
   private var buffer = EncodedKeys()

@@ -1,26 +1,26 @@
-/// Quick facts about some keys.
+/// Facts about some keys that are quick to find out.
 struct KeyShape {
   var isAscending = true
   var isDescending = true
-  /// The step, if all are equal.
+  /// The step, if all steps are equal.
   var step: Int64?
-  /// The number of runs of consecutive keys, up or down.
+  /// The number of runs of consecutive keys, ascending or descending.
   var runCount = 1
   /// The number of leading keys in order, ascending or descending.
   var orderedCount: Int
 
-  /// Examines at least one key, and notes the steps between them minus one.
+  /// Examines at least one key, and stores the steps between keys minus one.
   ///
   /// - Parameters:
-  ///   - keys: The keys.
-  ///   - steps: Room for one number fewer than keys; filled if the keys ascend or descend.
+  ///   - keys: The keys to examine.
+  ///   - steps: Room for one number less than there are keys; filled if the keys ascend or descend.
   init(_ keys: Span<Int64>, steps: inout MutableSpan<UInt64>) {
     orderedCount = keys.count
     guard keys.count > 1 else {
       isDescending = false
       return
     }
-    // Most lists ascend in small steps: one loop without branches detects that.
+    // Most lists ascend in small steps: one loop without branches detects this.
     if note(keys, isDescending: false, &steps) {
       isDescending = false
     } else if note(keys, isDescending: true, &steps) {
@@ -36,7 +36,7 @@ struct KeyShape {
     }
   }
 
-  /// Notes the steps, and returns true if all have one direction and are below 2⁵⁰, so that none
+  /// Stores the steps, and returns true if all have one direction and are below 2⁵⁰, so that none
   /// can have wrapped around.
   private mutating func note(
     _ keys: Span<Int64>,
@@ -45,7 +45,7 @@ struct KeyShape {
   ) -> Bool {
     precondition(steps.count >= keys.count)
     let count = keys.count - 1
-    // Negates with two cheap operations if they descend: a product took most of the time.
+    // Negates descending steps with two cheap operations: a multiplication took most of the time.
     let flip: Int64 = isDescending ? -1 : 0
     let first = UInt64(bitPattern: (keys[1] &- keys[0]) ^ flip &- flip) &- 1
     var all: UInt64 = 0
@@ -67,7 +67,6 @@ struct KeyShape {
     return true
   }
 
-  /// Examines keys of any kind.
   private mutating func look(_ keys: Span<Int64>) {
     let first = keys[1] &- keys[0]
     var isEven = true

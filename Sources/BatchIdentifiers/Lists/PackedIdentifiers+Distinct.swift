@@ -1,10 +1,8 @@
 extension PackedIdentifiers {
-  /// The identifiers in the same order, each only at its first place.
+  /// The identifiers in the same order, each only at its first position.
   ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read,
-  ///   `.tooManyKeys` if a list of billions has repeats.
-  /// - Complexity: That of ``sortedUnique()``, which is all for a list without repeats; otherwise
-  ///   O(n log n), with memory for all keys.
+  /// A list without repetitions costs as much as ``sortedUnique()``; for others, this takes O(n log
+  /// n) time and memory for all keys. Throws `.tooManyKeys` if a list of billions has repetitions.
   package func distinct() throws(BatchError) -> PackedIdentifiers {
     if isSorted { return self }
     let unique = try sortedUnique().count
@@ -31,10 +29,10 @@ extension PackedIdentifiers {
     return builder.finish().packed
   }
 
-  /// Forged files can have any number of keys, whose places take memory.
+  /// Forged files can have any number of keys, and their positions take memory.
   private static var maximumSiftedCount: Int { 1 << 28 }
 
-  /// The indexes of the keys that do not occur before, ascending.
+  /// The indexes of keys that do not occur before, ascending.
   private func firsts(of keys: EncodedKeys) -> [Int] {
     let order = keys.indices.sorted {
       let comparison = compareBytes(keys.span(at: $0), keys.span(at: $1))

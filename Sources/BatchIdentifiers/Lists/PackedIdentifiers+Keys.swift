@@ -1,23 +1,11 @@
 extension PackedIdentifiers {
-  /// The integer keys at some positions.
-  ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the keys are not integers,
-  ///   `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the range, rounded up to whole segments.
-  /// - Precondition: The range lies within `0..<count`.
   package func integers(in range: Range<Int>) throws(BatchError) -> [Int64] {
     var integers: [Int64] = []
     try appendIntegers(in: range, to: &integers)
     return integers
   }
 
-  /// Appends the integer keys at some positions to an array.
-  ///
-  /// The array is unchanged if this throws.
-  ///
-  /// - Throws: What ``integers(in:)`` throws.
-  /// - Complexity: O(n) in the range, rounded up to whole segments.
-  /// - Precondition: The range lies within `0..<count`.
+  /// Appends the integer keys at some positions to an array, which is unchanged if this throws.
   package func appendIntegers(
     in range: Range<Int>,
     to integers: inout [Int64]
@@ -25,7 +13,7 @@ extension PackedIdentifiers {
     precondition(range.lowerBound >= 0 && range.upperBound <= count, "positions out of range")
     try checkKeyKind(.integer)
     let start = integers.count
-    // Zeroed and then overwritten: arrays cannot grow uninitialized in place.
+    // The new elements are zeroed and then overwritten: arrays cannot grow uninitialized in place.
     integers.append(contentsOf: repeatElement(0, count: range.count))
     do throws(BatchError) {
       var output = integers.mutableSpan
@@ -60,13 +48,7 @@ extension PackedIdentifiers {
     }
   }
 
-  /// The encoded keys at some positions, in one buffer.
-  ///
-  /// Integer keys become keys of one integer component.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the bytes of the keys, rounded up to whole segments.
-  /// - Precondition: The range lies within `0..<count`.
+  /// The encoded keys at some positions, in one buffer; integers become keys of one component.
   package func encodedKeys(in range: Range<Int>) throws(BatchError) -> EncodedKeys {
     var keys = EncodedKeys()
     try appendEncodedKeys(in: range, to: &keys)
@@ -74,9 +56,6 @@ extension PackedIdentifiers {
   }
 
   /// Appends the encoded keys at some positions to a collection, whose memory can be reused.
-  ///
-  /// - Throws: What ``encodedKeys(in:)`` throws.
-  /// - Precondition: The range lies within `0..<count`.
   package func appendEncodedKeys(
     in range: Range<Int>,
     to keys: inout EncodedKeys
@@ -113,11 +92,6 @@ extension PackedIdentifiers {
     }
   }
 
-  /// The identifiers at some positions.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
-  /// - Complexity: O(n) in the range, rounded up to whole segments.
-  /// - Precondition: The range lies within `0..<count`.
   package func identifiers(in range: Range<Int>) throws(BatchError) -> [PersistentIdentifier] {
     switch header.keyKind {
     case .integer:
@@ -127,20 +101,11 @@ extension PackedIdentifiers {
     }
   }
 
-  /// The identifier at a position.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
-  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
-  /// - Precondition: `position` lies within `0..<count`.
   package func identifier(at position: Int) throws(BatchError) -> PersistentIdentifier {
     space.identifier(try key(at: position))
   }
 
-  /// The key at a position.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
-  /// - Complexity: Decodes one segment; the next look-ups nearby do not.
-  /// - Precondition: `position` lies within `0..<count`.
+  /// Decodes one segment; the next look-ups nearby do not.
   package func key(at position: Int) throws(BatchError) -> PrimaryKey {
     switch header.keyKind {
     case .integer: .integer(try integer(at: position))
@@ -148,7 +113,6 @@ extension PackedIdentifiers {
     }
   }
 
-  /// The encoded key at a position, through the cache.
   private func encodedKey(at position: Int) throws(BatchError) -> EncodedKey {
     precondition(position >= 0 && position < count, "position out of range")
     if let key = cache.encodedKey(at: position) { return key }
@@ -163,7 +127,6 @@ extension PackedIdentifiers {
     return keys[position - start]
   }
 
-  /// The integer key at a position, through the cache.
   func integer(at position: Int) throws(BatchError) -> Int64 {
     precondition(position >= 0 && position < count, "position out of range")
     if let integer = cache.integer(at: position) { return integer }
@@ -172,7 +135,7 @@ extension PackedIdentifiers {
     return window.integers[position - window.start]
   }
 
-  /// The decoded keys around a position: its segment, or part of a long one.
+  /// The decoded keys around a position: its segment, or part of a long segment.
   private func window(around position: Int) throws(BatchError) -> SegmentCache.Window {
     var window = SegmentCache.Window(start: position, integers: [])
     try withSegment(at: position) { segment, start, bytes throws(ByteReader.Damage) in
@@ -186,7 +149,7 @@ extension PackedIdentifiers {
     return window
   }
 
-  /// Hands over the segment that holds a position, with the position of its first key.
+  /// Calls `body` with the segment that contains a position, and the position of its first key.
   private func withSegment(
     at position: Int,
     _ body: (Segment, _ start: Int, PaddedBytes) throws(ByteReader.Damage) -> Void
@@ -204,7 +167,6 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Decodes the part of a segment around a position in it.
   static func window(
     of segment: Segment,
     around index: Int,

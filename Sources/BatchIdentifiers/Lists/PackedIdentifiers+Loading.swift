@@ -2,9 +2,6 @@ internal import SystemPackage
 
 extension PackedIdentifiers {
   /// Loads the list into memory, packed as it is, and checks all of it.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
-  /// - Complexity: O(n) time, the memory of the packed list.
   package func loaded() throws(BatchError) -> IdentifierList {
     let path: FilePath
     switch source {

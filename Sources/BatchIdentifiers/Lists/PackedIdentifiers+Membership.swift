@@ -1,16 +1,9 @@
 extension PackedIdentifiers {
-  /// Whether a key is in the list.
-  ///
-  /// - Throws: What ``firstPosition(of:)`` throws.
-  /// - Complexity: That of ``firstPosition(of:)``.
   package func contains(key: PrimaryKey) throws(BatchError) -> Bool {
     try firstPosition(of: key) != nil
   }
 
-  /// The position of a key, or nil if it is not in the list.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if the list cannot be read.
-  /// - Complexity: O(log n) and one segment if the list is sorted, O(n) if it is not.
+  /// Takes O(log n) time and one segment if the list is sorted, and O(n) time if it is not.
   package func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {
     guard isSorted else { return try scan(for: key) }
     let position = try lowerBound(of: key)
@@ -20,7 +13,7 @@ extension PackedIdentifiers {
     return position
   }
 
-  /// The first position of a sorted list whose key is not below `key`; ``count`` if there is none.
+  /// The first position in a sorted list whose key is not below `key`; ``count`` if there is none.
   func lowerBound(of key: PrimaryKey) throws(BatchError) -> Int {
     switch (header.keyKind, key.canonical) {
     case (.integer, .integer(let value)): try lowerBound(of: value)
@@ -31,7 +24,8 @@ extension PackedIdentifiers {
   }
 
   private func lowerBound(of value: Int64) throws(BatchError) -> Int {
-    // The last block that begins at or below the value; the key, if any, is in it.
+    // The last block that begins at or below the value; if the list has the key, it is in this
+    // block.
     let next = directory.firstKeys.partitioningIndex { $0 > value }
     guard next > 0 else { return 0 }
     let block = next - 1
@@ -46,7 +40,7 @@ extension PackedIdentifiers {
       let segment = segments[following - 1]
       let (index, window) = try IntegerDecoder.window(at: value, in: segment, of: bytes)
       if var window {
-        // Callers often ask next for neighbours, or for this key by its position.
+        // Callers often ask for neighbours next, or for this key by its position.
         window.start += start + before
         cache.store(window, near: start + before + index)
       }
@@ -57,7 +51,7 @@ extension PackedIdentifiers {
   private func lowerBound(of key: EncodedKey) throws(BatchError) -> Int {
     let wanted = key.bytes.span
     let separators = directory.separators
-    // The last block that begins at or below the key; the key, if any, is in it.
+    // The last block that begins at or below the key; if the list has the key, it is in this block.
     let next = separators.indices.partitioningIndex {
       compareBytes(separators.span(at: $0), wanted) > 0
     }

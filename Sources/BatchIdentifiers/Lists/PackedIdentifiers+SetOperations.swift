@@ -1,47 +1,34 @@
 extension PackedIdentifiers {
   /// The identifiers that are in this list or another one.
   ///
-  /// - Throws: ``BatchError`` with code `.invalidIdentifier` if a list is not sorted or their
-  ///   entities differ, `.fileAccess` or `.damagedFile` if one cannot be read, `.tooManyKeys` if
-  ///   the keys of the two alternate hundreds of millions of times.
-  /// - Complexity: O(n) time in the bytes of the lists and in how often their keys alternate;
-  ///   besides the result, the memory of a few blocks.
+  /// Takes O(n) time in the bytes of the lists and in how often their keys alternate; besides the
+  /// result, memory for a few blocks. Throws `.tooManyKeys` if keys alternate hundreds of millions
+  /// of times.
   package func union(_ other: PackedIdentifiers) throws(BatchError) -> IdentifierList {
     var steps = 0
     return try union(other, steps: &steps)
   }
 
-  /// The identifiers that are in this list or another one; counts steps that may take long.
+  /// Counts the steps, of which there may be many.
   func union(_ other: PackedIdentifiers, steps: inout Int) throws(BatchError) -> IdentifierList {
     let all = Kept(onlyHere: true, onlyThere: true, both: true)
     return try combined(with: other, keeping: all, steps: &steps)
   }
 
-  /// The identifiers that are in both lists.
-  ///
-  /// - Throws: What ``union(_:)`` throws.
-  /// - Complexity: That of ``union(_:)``.
   package func intersection(_ other: PackedIdentifiers) throws(BatchError) -> IdentifierList {
     var steps = 0
     let kept = Kept(onlyHere: false, onlyThere: false, both: true)
     return try combined(with: other, keeping: kept, steps: &steps)
   }
 
-  /// The identifiers that are in this list and not in another one.
-  ///
-  /// - Throws: What ``union(_:)`` throws.
-  /// - Complexity: That of ``union(_:)``.
   package func subtracting(_ other: PackedIdentifiers) throws(BatchError) -> IdentifierList {
     var steps = 0
     let kept = Kept(onlyHere: true, onlyThere: false, both: false)
     return try combined(with: other, keeping: kept, steps: &steps)
   }
 
-  /// The identifiers at several ranges of positions, in that order.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if they cannot be read.
-  /// - Complexity: O(n) in the bytes of the ranges; keys at equal distances count as one.
-  /// - Precondition: The ranges lie within `0..<count`.
+  /// The identifiers at several ranges of positions, in that order; keys at equal distances count
+  /// as one.
   package func slice(_ ranges: some Sequence<Range<Int>>) throws(BatchError) -> IdentifierList {
     var builder = emptyBuilder()
     for range in ranges {
@@ -69,11 +56,8 @@ extension PackedIdentifiers {
     return builder.finish()
   }
 
-  /// The list split by position into lists of equal length; the first ones may have one more.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read.
-  /// - Complexity: O(n)
-  /// - Precondition: `count` is positive.
+  /// Splits the list by position into lists of equal length; the first ones may have one more
+  /// identifier.
   package func split(into count: Int) throws(BatchError) -> [IdentifierList] {
     precondition(count > 0, "a list needs at least one part")
     let (size, rest) = self.count.quotientAndRemainder(dividingBy: count)
@@ -97,7 +81,6 @@ extension PackedIdentifiers {
 
   // MARK: Merging
 
-  /// Which identifiers of two lists the result has.
   private struct Kept {
     var onlyHere: Bool
     var onlyThere: Bool
@@ -166,7 +149,7 @@ extension PackedIdentifiers {
     var builder = emptyBuilder()
     while !left.isAtEnd, !right.isAtEnd {
       if left.stretchCount > 1, right.stretchCount > 1 {
-        // Each step may be for a single one of very many keys that take no bytes.
+        // Each step may be for only one of very many keys that take no bytes.
         steps += 1
         guard steps <= Self.maximumStepCount else { throw tooManyKeys(with: other) }
       }

@@ -1,12 +1,8 @@
 extension PackedIdentifiers {
-  /// The identifiers in ascending order without duplicates.
+  /// The identifiers in ascending order without duplicates; a sorted list is returned unchanged.
   ///
-  /// A sorted list is returned unchanged.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if it cannot be read,
-  ///   `.tooManyKeys` as ``union(_:)`` does.
-  /// - Complexity: O(n log n) time; memory of 8 bytes per integer key, or the bytes of encoded
-  ///   keys. Keys at equal distances count as one.
+  /// Takes O(n log n) time, and memory of 8 bytes per integer key or the bytes of encoded keys.
+  /// Keys at equal distances count as one.
   package func sortedUnique() throws(BatchError) -> PackedIdentifiers {
     if isSorted { return self }
     switch header.keyKind {
@@ -55,7 +51,7 @@ extension PackedIdentifiers {
     lists.append(list(of: united(runs)))
     lists.append(list(ofUnsorted: &keys))
     var steps = 0
-    // In pairs, so that each key moves only a few times.
+    // Lists are merged in pairs, so that each key is moved only a few times.
     while lists.count > 1 {
       var united: [IdentifierList] = []
       for index in stride(from: 0, to: lists.count - 1, by: 2) {

@@ -1,8 +1,5 @@
 extension PackedIdentifiers {
   /// Reads and checks the whole list: checksums, codings, counts, and the order if it is sorted.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
-  /// - Complexity: O(n) time, the memory of a few thousand keys.
   package func verify() throws(BatchError) {
     var lastInteger: Int64?
     var lastKey: [UInt8] = []
@@ -23,10 +20,8 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Reads the whole list and checks the checksums, without decoding it.
-  ///
-  /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile`, naming the block.
-  /// - Complexity: O(n) in the bytes of the list, some milliseconds for a million keys.
+  /// Reads the whole list and checks the checksums without decoding it: some milliseconds for a
+  /// million keys.
   package func verifyChecksums() throws(BatchError) {
     var scratch: [UInt8] = []
     for index in 0..<blockCount {
@@ -57,7 +52,7 @@ extension PackedIdentifiers {
     last = keys[segment.count - 1]
   }
 
-  /// Checks segments of any length by their runs: there may be 2⁴⁸ keys.
+  /// Checks segments of any length by their runs, since there may be 2⁴⁸ keys.
   private func verifyRuns(
     _ segment: Segment,
     of bytes: PaddedBytes,
@@ -91,7 +86,7 @@ extension PackedIdentifiers {
     let (distance, isTooFar) = Int64(count - 1).multipliedReportingOverflow(by: step)
     let (end, wraps) = first.addingReportingOverflow(distance)
     let isInOrder = step > 0 && !isTooFar && !wraps && (last.map { $0 < first } ?? true)
-    // A sorted list has no complemented segments: their keys descend.
+    // A sorted list has no complemented segments, since their keys descend.
     guard isInOrder, !isComplemented else { throw ByteReader.Damage("its keys are not in order") }
     last = end
   }

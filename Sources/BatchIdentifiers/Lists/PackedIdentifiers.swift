@@ -1,13 +1,11 @@
 /// The keys of identifiers, packed in blocks that are in memory or in a file.
 ///
 /// A file can be damaged or removed at any time, so every method that reads keys throws, and this
-/// is no collection. An ``IdentifierList``, whose keys are in memory, is one.
+/// cannot be a collection. An ``IdentifierList``, whose keys are in memory, is one.
 package struct PackedIdentifiers: Sendable {
-  /// What all identifiers have in common.
   package let header: IdentifierList.Header
-  /// The names shared by the identifiers.
   package let space: IdentifierSpace
-  /// Whether the keys are strictly ascending; set operations require it.
+  /// Whether the keys are strictly ascending, which set operations require.
   package let isSorted: Bool
 
   let directory: BlockDirectory
@@ -30,15 +28,13 @@ package struct PackedIdentifiers: Sendable {
     )
   }
 
-  /// The keys of several lists, in that order, without decoding any.
+  /// Joins the keys of several lists, without decoding any.
   ///
   /// - Parameters:
-  ///   - lists: The lists.
-  ///   - isSorted: Whether the keys ascend, through all lists.
-  /// - Returns: One list.
-  /// - Precondition: There is at least one list; all are of one kind and entity. All are in memory, or all have the
-  ///   same spill.
-  /// - Complexity: O(*n*) in the number of blocks.
+  ///   - lists: At least one list; all have keys of one kind and entity, and are in memory or share
+  ///     a spill.
+  ///   - isSorted: Whether the keys ascend through all lists.
+  /// - Returns: The list of all keys.
   package static func joining(
     _ lists: [PackedIdentifiers],
     isSorted: Bool = true
@@ -72,19 +68,15 @@ package struct PackedIdentifiers: Sendable {
     )
   }
 
-  /// The number of keys.
   package var count: Int { directory.count }
 
-  /// The size of the blocks in bytes.
+  /// In bytes.
   var encodedByteCount: Int { directory.byteCount }
 
-  /// The bytes of the packed blocks and of the directory that locates them.
-  ///
-  /// - Complexity: O(n) in the number of blocks.
+  /// The number of bytes of the packed blocks and of their directory.
   package var payloadByteCount: Int {
     encodedByteCount + directory.encoded(header.keyKind).count - blockCount * 8
   }
 
-  /// The number of blocks, each with its own checksum.
   package var blockCount: Int { directory.blockCount }
 }

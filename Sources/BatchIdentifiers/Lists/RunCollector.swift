@@ -1,4 +1,3 @@
-/// Collects runs of consecutive keys for one segment.
 struct RunCollector: Sendable {
   private(set) var runs: [Runs.Run] = []
   private(set) var count = 0
@@ -8,9 +7,10 @@ struct RunCollector: Sendable {
   private var holes: [UInt64] = []
   private var plan: Runs.Plan?
 
-  /// Whether some keys are better stored here than in their own segment.
+  /// Whether some keys are better stored here than in a separate segment.
   ///
-  /// Runs of at least ten keys are; so are shorter ones separated by single missing numbers.
+  /// This is the case for runs of at least ten keys, and for shorter runs separated by single
+  /// missing numbers.
   static func isMade(for shape: KeyShape, _ keys: Span<Int64>) -> Bool {
     if shape.runCount * 10 <= keys.count + 10 { return true }
     let span = (keys[keys.count - 1] &- keys[0]).magnitude
@@ -44,7 +44,7 @@ struct RunCollector: Sendable {
     add(Runs.Run(first: first, count: keys.count - start))
   }
 
-  /// Appends a run, as stored.
+  /// The run is in the form in which it is stored.
   mutating func append(_ run: Runs.Run, isComplemented: Bool) {
     self.isComplemented = isComplemented
     count += run.count
@@ -64,7 +64,6 @@ struct RunCollector: Sendable {
     count = 0
   }
 
-  /// Encodes the collected runs in the shortest way.
   mutating func encode(to bytes: inout [UInt8]) -> SegmentCoding {
     gaps.removeAll(keepingCapacity: true)
     lengths.removeAll(keepingCapacity: true)
@@ -78,7 +77,7 @@ struct RunCollector: Sendable {
     return .runs
   }
 
-  /// Encodes the collected runs by their single missing numbers, if that is shorter.
+  /// Encodes the runs by their single missing numbers, if that is shorter.
   private mutating func encodeHoles(to bytes: inout [UInt8]) -> Bool {
     guard let plan, gaps.reduce(0, { $0 &+ min($1, 1 << 32) }) < Runs.maximumHoleCount / 4 * 3,
       gaps.count + Int(gaps.reduce(0, +)) < Runs.maximumHoleCount
@@ -95,7 +94,7 @@ struct RunCollector: Sendable {
     return true
   }
 
-  /// The cost of keys with these steps (minus one) as runs.
+  /// The cost of storing keys with these steps (minus one) as runs.
   mutating func plan(_ steps: Span<UInt64>) -> Runs.Plan {
     if gaps.count < steps.count + 1 {
       gaps = [UInt64](repeating: 0, count: SegmentCoding.plainCount)

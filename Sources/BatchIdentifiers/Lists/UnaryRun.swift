@@ -1,7 +1,7 @@
 /// Collects the steps of ordered keys for which a plain bitmap is best, over several segments.
 ///
 /// If every second number is a key, nothing is shorter than a bit per number, and the overhead of a
-/// segment decides.
+/// segment matters.
 struct UnaryRun: Sendable {
   /// A longer step costs more than another segment.
   private static let maximumStep: UInt64 = 32
@@ -19,7 +19,7 @@ struct UnaryRun: Sendable {
       && firstKey > lastKey && UInt64(bitPattern: firstKey &- lastKey) <= Self.maximumStep
   }
 
-  /// Appends keys, given as the steps between them minus one.
+  /// The keys are given as the steps between them minus one.
   mutating func append(
     _ steps: Span<UInt64>,
     from firstKey: Int64,
@@ -37,7 +37,6 @@ struct UnaryRun: Sendable {
     count += steps.count + 1
   }
 
-  /// The payload of the segment.
   func encode(to bytes: inout [UInt8]) {
     let span = UInt64(bitPattern: lastKey &- firstKey)
     Rice.encode(steps.span, parameter: 0, bits: span, to: &bytes)

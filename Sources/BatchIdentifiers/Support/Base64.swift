@@ -4,14 +4,14 @@ package struct Base64 {
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
   )
 
-  /// The value of each byte of a text; 64 if it is no digit.
+  /// The value of each byte of a text; 64 if it is not a digit.
   private static let values = {
     var values = [UInt8](repeating: 64, count: 256)
     for (value, digit) in digits.enumerated() { values[Int(digit)] = UInt8(value) }
     return values
   }()
 
-  /// The bytes that a text encodes; nil if it is not valid.
+  /// Nil if the text is not valid.
   package static func bytes(of text: ArraySlice<UInt8>) -> [UInt8]? {
     guard text.count % 4 == 0 else { return nil }
     let padding = text.suffix(2).reversed().prefix { $0 == UInt8(ascii: "=") }.count
@@ -32,13 +32,15 @@ package struct Base64 {
       count = 0
       group = 0
     }
-    // Two or three digits remain of a padded group.
+    // A padded group has two or three digits left.
     if count > 1 { bytes.append(UInt8(truncatingIfNeeded: group >> (count == 2 ? 4 : 10))) }
     if count > 2 { bytes.append(UInt8(truncatingIfNeeded: group >> 2)) }
     return bytes
   }
 
-  /// Appends bytes as a value of JSON: `{"$base64":true,"encoded":"…"}` for a blob,
+  /// Appends bytes as a JSON value.
+  ///
+  /// It is `{"$base64":true,"encoded":"…"}` for a blob,
   /// `{"$base64":true,"encoded":"…","type":"text"}` for a text that is not UTF-8.
   package static func appendObject(
     _ bytes: UnsafeRawBufferPointer,
@@ -50,7 +52,6 @@ package struct Base64 {
     json.append(contentsOf: (isText ? #"","type":"text"}"# : #""}"#).utf8)
   }
 
-  /// Appends the encoded text of some bytes.
   package static func append(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
     text.reserve(forLarge: (bytes.count + 2) / 3 * 4)
     for start in stride(from: 0, to: bytes.count, by: 3) {

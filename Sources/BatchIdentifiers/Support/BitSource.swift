@@ -1,13 +1,13 @@
 /// Reads numbers of a few bits each at any bit of bytes that are followed by readable padding.
 ///
 /// Decoders check the length of a segment against its count before they read, so that no number
-/// begins more than `Bitmap.maximumOverrun` bits past the end of the segment. The nine bytes from
+/// begins more than `Bitmap.maximumOverrun` bits after the end of the segment. The nine bytes from
 /// there on are within the padding of ``PaddedBytes``, so loads need no checks.
 @safe struct BitSource: BitwiseCopyable, ~Escapable {
-  /// The first byte of the span that this value's lifetime depends on.
+  /// The first byte of the span that the lifetime of this value depends on.
   ///
-  /// A pointer, since that of a span is optional: unwrapping it for each number makes loops up to a
-  /// fifth slower.
+  /// It is a pointer, since that of a span is optional: unwrapping it for each number makes loops
+  /// up to a fifth slower.
   private let start: UnsafeRawPointer
   private let byteCount: Int
 
@@ -18,20 +18,19 @@
     byteCount = bytes.count
   }
 
-  /// The eight bytes at an offset; one more follows.
+  /// The eight bytes at an offset; one more byte follows.
   @inline(__always)
   private func load(_ offset: Int) -> UInt64 {
     assert(offset >= 0 && offset <= byteCount - 9)
     return unsafe UInt64(littleEndian: start.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
   }
 
-  /// At least 57 bits starting at a bit.
+  /// At least 57 bits, starting at a bit.
   @inline(__always)
   func word(at bit: Int) -> UInt64 {
     load(bit &>> 3) &>> UInt64(truncatingIfNeeded: bit & 7)
   }
 
-  /// The 64 bits starting at a bit.
   @inline(__always)
   func fullWord(at bit: Int) -> UInt64 {
     let shift = UInt64(truncatingIfNeeded: bit & 7)
@@ -40,7 +39,7 @@
     return (low &>> shift) | ((high &<< 1) &<< (63 &- shift))
   }
 
-  /// The sum of fixed-width numbers, the first of which starts at a bit.
+  /// The sum of numbers of a fixed width; the first one starts at a bit.
   @inline(__always)
   func sum(of count: Int, width: Int, from start: Int) -> UInt64 {
     guard width > 0 else { return 0 }

@@ -1,9 +1,8 @@
-/// Writes numbers of a few bits each, the lowest bit first.
+/// Writes numbers of a few bits each, lowest bit first.
 ///
 /// The bytes must have room for the output and 8 more.
 struct BitWriter: ~Copyable, ~Escapable {
   private var bytes: MutableRawSpan
-  /// The offset of the next byte.
   private var offset: Int
   /// The last offset with room for 8 bytes.
   private let lastOffset: Int
@@ -48,7 +47,6 @@ struct BitWriter: ~Copyable, ~Escapable {
     pendingCount &= 7
   }
 
-  /// Writes `count` zeros and a one.
   @inline(__always)
   mutating func writeUnary(_ count: UInt64) {
     var rest = count
@@ -59,7 +57,7 @@ struct BitWriter: ~Copyable, ~Escapable {
     writeShort(1 &<< rest, bits: rest &+ 1)
   }
 
-  /// Ends the last byte, and returns the offset of the next one.
+  /// Completes the last byte, and returns the offset of the next one.
   mutating func finish() -> Int {
     if pendingCount > 0 {
       bytes.storeBytes(

@@ -1,8 +1,8 @@
 /// Reads fields from the front of untrusted bytes.
 ///
-/// Nothing is read past the end: what does not fit throws ``Damage``.
+/// It never reads past the end: a field that does not fit throws ``Damage``.
 package struct ByteReader: BitwiseCopyable, ~Escapable {
-  /// Why bytes could not be decoded; callers that know the location make it a `BatchError`.
+  /// Why bytes could not be decoded; callers that know the location convert it to a `BatchError`.
   package struct Damage: Error {
     package let reason: StaticString
 
@@ -38,7 +38,7 @@ package struct ByteReader: BitwiseCopyable, ~Escapable {
     return bytes.littleEndian(at: offset, as: Integer.self)
   }
 
-  /// An unsigned LEB128 of at most 64 bits, in its shortest form.
+  /// Reads an unsigned LEB128 of at most 64 bits, in its shortest form.
   package mutating func varint() throws(Damage) -> UInt64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
@@ -55,12 +55,12 @@ package struct ByteReader: BitwiseCopyable, ~Escapable {
     }
   }
 
-  /// A signed number: a LEB128 with the sign in the lowest bit.
+  /// Reads a LEB128 with the sign in the lowest bit.
   package mutating func signedVarint() throws(Damage) -> Int64 {
     Int64(zigzag: try varint())
   }
 
-  /// A LEB128 that counts something, at most `limit`.
+  /// Reads a LEB128 that is a count, at most `limit`.
   package mutating func count(atMost limit: Int) throws(Damage) -> Int {
     let value = try varint()
     guard value <= UInt64(limit) else { throw Damage("a count or length is out of bounds") }
@@ -82,7 +82,7 @@ extension Int64 {
     self = Int64(bitPattern: (code &>> 1) ^ (0 &- (code & 1)))
   }
 
-  /// The zigzag code: small for numbers near zero, of either sign.
+  /// The zigzag code, which is small for numbers near zero, of either sign.
   @inline(__always)
   package var zigzag: UInt64 {
     UInt64(bitPattern: (self &<< 1) ^ (self &>> 63))

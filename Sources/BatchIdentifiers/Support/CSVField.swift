@@ -1,10 +1,9 @@
 /// Writes fields of RFC 4180.
 package enum CSVField {
-  /// Appends a text, quoted where needed; an empty one is quoted too, since an empty field is NULL.
+  /// Appends a text, quoted if necessary; an empty text is quoted too, since an empty field is
+  /// NULL.
   ///
-  /// Text that is not UTF-8 is repaired with U+FFFD.
-  ///
-  /// - Returns: Whether the bytes are UTF-8.
+  /// Text that is not UTF-8 is repaired with U+FFFD; returns whether the bytes are UTF-8.
   @discardableResult
   package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) -> Bool {
     let needsQuotes =

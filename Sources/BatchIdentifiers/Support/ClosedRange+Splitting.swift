@@ -1,11 +1,11 @@
 extension ClosedRange<Int64> {
-  /// The distance from the first integer to the last, or `Int.max` if greater.
+  /// The distance from the first integer to the last, or `Int.max` if it is greater.
   package var span: Int {
     let (count, overflow) = upperBound.subtractingReportingOverflow(lowerBound)
     return overflow ? .max : Int(count)
   }
 
-  /// Ranges of about equal width that cover this one, in order.
+  /// Ranges of about equal width that cover this range, in order.
   package func split(into count: Int) -> [ClosedRange<Int64>] {
     // Unsigned and relative to the lower bound, so that no width overflows.
     let width = UInt64(bitPattern: upperBound &- lowerBound)

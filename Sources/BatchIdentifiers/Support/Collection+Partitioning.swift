@@ -1,7 +1,5 @@
 extension RandomAccessCollection {
-  /// The first index from which on a condition holds, or `endIndex`.
-  ///
-  /// - Complexity: O(log n)
+  /// The first index from which on a condition holds, or `endIndex`; found in O(log n) time.
   @inlinable
   package func partitioningIndex<Failure: Error>(
     where condition: (Element) throws(Failure) -> Bool

@@ -1,8 +1,7 @@
 /// Writes strings of JSON, with their quotes.
 ///
-/// The bytes go straight to the output line: exports write millions of strings.
+/// The bytes are written directly to the output line, since exports write millions of strings.
 package enum JSONString {
-  /// Appends a text.
   package static func append(_ text: String, to json: inout [UInt8]) {
     var text = text
     _ = text.withUTF8 { bytes in
@@ -10,9 +9,8 @@ package enum JSONString {
     }
   }
 
-  /// Appends the text of bytes; ill-formed UTF-8 is repaired with U+FFFD.
-  ///
-  /// - Returns: Whether the bytes are UTF-8.
+  /// Appends text given as bytes, repairs invalid UTF-8 with U+FFFD, and returns whether it was
+  /// valid.
   @discardableResult
   package static func append(_ bytes: UnsafeRawBufferPointer, to json: inout [UInt8]) -> Bool {
     json.reserve(forLarge: bytes.count)
@@ -22,7 +20,7 @@ package enum JSONString {
     for index in bytes.indices {
       let byte = unsafe bytes[index]
       if byte >= 0x80, isASCII {
-        // Only text outside ASCII can be ill-formed.
+        // Only text outside ASCII can be invalid.
         isASCII = false
         let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[index...])
         guard unsafe Span<UInt8>(_unsafeBytes: rest).isUTF8 else {

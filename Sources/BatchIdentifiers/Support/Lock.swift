@@ -3,10 +3,10 @@ import BatchPlatform
 /// A mutual exclusion lock around a value.
 ///
 /// `Synchronization.Mutex` makes ThreadSanitizer report false races on Linux; a pthread mutex does
-/// not, and costs a third of it when uncontended.
+/// not, and costs a third when uncontended.
 @safe package final class Lock<Value>: @unchecked Sendable {
-  // Unchecked because the compiler cannot see that `value` is only accessed under `mutex`. The
-  // mutex stays in place from `init` to `deinit`, as pthread requires.
+  // Unchecked because the compiler cannot see that `value` is only accessed while `mutex` is
+  // locked. The mutex stays in place from `init` to `deinit`, as pthread requires.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: Value
 
@@ -22,7 +22,6 @@ import BatchPlatform
     unsafe mutex.deallocate()
   }
 
-  /// Runs `body` alone with the value.
   package func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {

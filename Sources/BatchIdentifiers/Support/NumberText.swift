@@ -1,6 +1,5 @@
 /// Writes numbers as digits, for exports.
 package enum NumberText {
-  /// Appends an integer in decimal digits.
   package static func append(_ value: Int64, to line: inout [UInt8]) {
     var digits = InlineArray<20, UInt8>(repeating: UInt8(ascii: "-"))
     var rest = value.magnitude
@@ -16,7 +15,7 @@ package enum NumberText {
   }
 
   /// Appends the shortest digits of a number; an infinity is `1e999`, which JSON readers parse as
-  /// one.
+  /// infinity.
   package static func append(_ value: Double, to line: inout [UInt8]) {
     if value.isInfinite {
       line.append(contentsOf: (value < 0 ? "-1e999" : "1e999").utf8)

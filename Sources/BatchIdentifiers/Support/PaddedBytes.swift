@@ -1,17 +1,17 @@
 /// Bytes followed by readable padding without meaning.
 ///
-/// Numbers of a few bits are read by loads of eight bytes, the last of which would otherwise exceed
-/// the end.
+/// Numbers of a few bits are read by loads of eight bytes, and the last load would exceed the end
+/// without padding.
 struct PaddedBytes: BitwiseCopyable, ~Escapable {
-  /// How many bytes after the content may be read, though not used.
+  /// How many bytes after the content may be read, but not used.
   static let padding = 16
 
   /// The bytes and their padding.
   private let padded: Span<UInt8>
-  /// The number of bytes without the padding.
+  /// Without the padding.
   let count: Int
 
-  /// The first `count` of some bytes; ``padding`` more must follow.
+  /// The first `count` bytes are content, and ``padding`` more must follow.
   @_lifetime(copy padded)
   init(_ padded: Span<UInt8>, count: Int) {
     precondition(count >= 0 && padded.count - count >= Self.padding)
@@ -19,20 +19,19 @@ struct PaddedBytes: BitwiseCopyable, ~Escapable {
     self.count = count
   }
 
-  /// The bytes without the padding.
+  /// Without the padding.
   var bytes: Span<UInt8> {
     @_lifetime(copy self)
     get { padded.extracting(0..<count) }
   }
 
-  /// The bytes starting at an offset; everything after them is padding.
+  /// The bytes in a range; everything after them is padding.
   @_lifetime(copy self)
   func extracting(_ range: Range<Int>) -> PaddedBytes {
     precondition(range.upperBound <= count)
     return PaddedBytes(padded.extracting(droppingFirst: range.lowerBound), count: range.count)
   }
 
-  /// The bits starting at an offset.
   @_lifetime(copy self)
   func bits(from offset: Int) -> BitSource {
     precondition(offset <= count)

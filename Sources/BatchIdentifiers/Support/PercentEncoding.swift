@@ -39,7 +39,7 @@ enum PercentEncoding {
     text.append(hexDigit(byte & 15, uppercase: true))
   }
 
-  /// The bytes that a text with escapes represents, or nil if an escape is malformed.
+  /// Nil if an escape is malformed.
   static func decode(_ text: Span<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var index = 0
@@ -72,7 +72,7 @@ enum PercentEncoding {
     return true
   }
 
-  /// The byte of the escape at an index, or nil if it is malformed.
+  /// The byte of the escape at an index; nil if that is malformed.
   private static func escape(in text: Span<UInt8>, at index: Int) -> UInt8? {
     guard text.count - index >= 3, let high = hexValue(text[index + 1]),
       let low = hexValue(text[index + 2])

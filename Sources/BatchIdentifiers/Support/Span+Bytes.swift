@@ -1,4 +1,4 @@
-/// What byte collections have and spans lack.
+/// Operations that byte collections have and spans lack.
 extension Span<UInt8> {
   @inline(__always)
   var first: UInt8? { isEmpty ? nil : self[0] }
@@ -6,7 +6,6 @@ extension Span<UInt8> {
   @inline(__always)
   var last: UInt8? { isEmpty ? nil : self[count - 1] }
 
-  /// The index of the first occurrence of a byte, from an index on.
   @inline(__always)
   func firstIndex(of byte: UInt8, from start: Int = 0) -> Int? {
     var index = start
@@ -17,14 +16,14 @@ extension Span<UInt8> {
     return nil
   }
 
-  /// Whether a byte occurs; without an exit from the loop, so that it compares many at once.
+  /// Whether a byte occurs; the loop has no exit, so that it compares many bytes at once.
   func contains(_ byte: UInt8) -> Bool {
     var found: UInt8 = 0
     for index in indices { found |= self[index] == byte ? 1 : 0 }
     return found != 0
   }
 
-  /// Whether both have the same bytes; compares many at once, too.
+  /// Whether both have the same bytes; this also compares many at once.
   package func isSame(as other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
     var differences: UInt8 = 0
@@ -43,7 +42,6 @@ extension Span<UInt8> {
     return true
   }
 
-  /// The length of the common prefix of two byte strings.
   func commonPrefixCount(with other: Span<UInt8>) -> Int {
     let limit = min(count, other.count)
     var index = 0
@@ -53,9 +51,10 @@ extension Span<UInt8> {
 }
 
 extension Array where Element: BitwiseCopyable {
-  /// Appends a copy of a span in one go.
+  /// Appends a copy of a span in one operation.
   ///
-  /// In other modules too it is compiled for the type of their elements, and not looked up for each call.
+  /// It is inlinable, so that other modules compile it for the type of their elements instead of
+  /// looking it up for each call.
   @inlinable
   @inline(__always)
   package mutating func append(copying elements: Span<Element>) {
@@ -70,9 +69,9 @@ extension Array where Element: BitwiseCopyable {
   }
 }
 
-/// Calls `body` with a buffer's bytes, whose validity the caller guarantees.
+/// Calls `body` with the bytes of a buffer, which the caller keeps valid.
 ///
-/// Public functions take such buffers; within the module bytes are in spans.
+/// Public functions take such buffers; within the module, bytes are in spans.
 @inline(__always)
 func withSpan<Result, Failure: Error>(
   of buffer: UnsafeRawBufferPointer,
@@ -82,7 +81,7 @@ func withSpan<Result, Failure: Error>(
   try body(unsafe Span(_unsafeBytes: buffer))
 }
 
-/// Calls `body` with the bytes of a span in C's form.
+/// Calls `body` with the bytes of a span in the form that C needs.
 @inline(__always)
 func withBuffer<Result, Failure: Error>(
   of bytes: Span<UInt8>,

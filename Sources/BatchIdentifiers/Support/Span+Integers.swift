@@ -1,5 +1,4 @@
 extension Span<UInt8> {
-  /// The little-endian integer whose first byte is at an offset.
   @inline(__always)
   func littleEndian<Integer: FixedWidthInteger & BitwiseCopyable>(
     at offset: Int,
@@ -10,8 +9,9 @@ extension Span<UInt8> {
     return Integer(littleEndian: integer)
   }
 
-  /// The little-endian number of 64 bits whose first byte is at an offset, for loops that have
-  /// checked all offsets at once: a check for each costs a fifth to a half of their time.
+  /// The little-endian 64-bit number at an offset, for loops that have checked all offsets at once.
+  ///
+  /// Checking each offset would take a fifth to a half of their time.
   @unsafe
   @inline(__always)
   func littleEndian(unchecked offset: Int) -> UInt64 {
@@ -24,7 +24,6 @@ extension Span<UInt8> {
     )
   }
 
-  /// The big-endian integer whose first byte is at an offset.
   @inline(__always)
   func bigEndian<Integer: FixedWidthInteger & BitwiseCopyable>(
     at offset: Int,

@@ -8,9 +8,7 @@ package struct XXHash64: Sendable {
   private static let prime4: UInt64 = 0x85EB_CA77_C2B2_AE63
   private static let prime5: UInt64 = 0x27D4_EB2F_1656_67C5
 
-  /// The hash of some bytes.
-  ///
-  /// - Complexity: O(n), several bytes per clock cycle.
+  /// Hashes several bytes per clock cycle.
   package static func hash(_ bytes: Span<UInt8>, seed: UInt64 = 0) -> UInt64 {
     let count = bytes.count
     var offset = 0
@@ -50,14 +48,13 @@ package struct XXHash64: Sendable {
     return finish(hash)
   }
 
-  /// The hash of an array of bytes.
   package static func hash(_ bytes: [UInt8], seed: UInt64 = 0) -> UInt64 {
     hash(bytes.span, seed: seed)
   }
 
   @inline(__always)
   private static func load64(_ bytes: Span<UInt8>, _ offset: Int) -> UInt64 {
-    // Each loop continues only while everything it loads is within the bytes.
+    // Each loop continues only while everything that it loads is within the bytes.
     unsafe bytes.littleEndian(unchecked: offset)
   }
 

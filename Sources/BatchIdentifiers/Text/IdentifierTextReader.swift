@@ -2,8 +2,8 @@ import BatchPlatform
 
 /// Makes a list of identifiers from text, one per line, in any of the text forms.
 ///
-/// Each line may have another form. Empty lines are skipped. If the lines do not name the store and
-/// the entity, as keys do not, the caller must; otherwise they must agree.
+/// Each line may have a different form. Empty lines are skipped. If lines do not name the store and
+/// the entity, as keys do not, the caller must name them; otherwise, they must agree.
 ///
 ///     var reader = IdentifierTextReader(storeIdentifier: store, entityName: "orders")
 ///     try reader.append(bytes)   // as many times as there are bytes
@@ -26,9 +26,9 @@ public struct IdentifierTextReader: ~Copyable {
   ///
   /// - Parameters:
   ///   - name: The name of the text in errors, such as a file name.
-  ///   - storeIdentifier: The store of the identifiers; nil: that of the first URI.
-  ///   - entityName: The entity of the identifiers; nil: that of the first URI.
-  ///   - keyKind: The kind of the keys; nil for that of the keys.
+  ///   - storeIdentifier: The store of the identifiers; nil for that of the first URI.
+  ///   - entityName: The entity of the identifiers; nil for that of the first URI.
+  ///   - keyKind: The kind of the keys; nil to find out from the keys.
   public init(
     name: String = "input",
     storeIdentifier: String? = nil,
@@ -42,7 +42,7 @@ public struct IdentifierTextReader: ~Copyable {
     }
   }
 
-  /// Reads some bytes of the text; a line may continue in the next ones.
+  /// Reads some bytes of the text; a line may continue in the next call.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier`, naming the line.
   /// - Complexity: O(n)
@@ -76,7 +76,7 @@ public struct IdentifierTextReader: ~Copyable {
     try append(bytes.span)
   }
 
-  /// The list of all identifiers read, in order.
+  /// Returns the list of all identifiers read, in order.
   ///
   /// - Throws: ``BatchError`` with code `.invalidIdentifier` if the last line is not an identifier,
   ///   or if neither the text nor the caller has named the entity.
@@ -179,7 +179,8 @@ public struct IdentifierTextReader: ~Copyable {
     builder?.append(key)
   }
 
-  /// Goes on with keys of any kind: a column without a type may have integers and others.
+  /// Continues with keys of any kind: a column without a type may contain integers and other
+  /// values.
   private mutating func encodeKeys() throws(BatchError) {
     guard let space, let built = builder.take() else { return }
     let integers = built.finish()

@@ -16,14 +16,14 @@ public struct IdentifierTextWriter: Sendable {
   private var keys = EncodedKeys()
   private var reader = EncodedKey.ComponentReader()
 
-  /// Makes a writer of the identifiers at some positions, or of all.
+  /// Makes a writer for the identifiers at some positions, or for all.
   ///
   /// - Precondition: The range lies within `0..<count` of the list.
   public init(_ list: IdentifierList, format: IdentifierTextFormat, in range: Range<Int>? = nil) {
     self.init(list.packed, format: format, in: range)
   }
 
-  /// Makes a writer of keys that may be in a file, optionally as those of another entity.
+  /// For keys that may be in a file; optionally writes them as keys of another entity.
   package init(
     _ list: PackedIdentifiers,
     format: IdentifierTextFormat,
@@ -67,7 +67,7 @@ public struct IdentifierTextWriter: Sendable {
     }
   }
 
-  /// The next lines, each with its newline, or nil at the end.
+  /// Returns the next lines, each with its newline, or nil at the end.
   ///
   /// - Throws: ``BatchError`` with code `.fileAccess` or `.damagedFile` if the list cannot be read.
   /// - Complexity: O(1) memory: a few thousand lines at a time.

@@ -5,8 +5,8 @@ import BatchSQLite
 ///
 /// The two sides of a relationship are matched by the `inverse:` of either side, or because no
 /// other unclaimed ones exist between the two classes. For one to many, the class with the to-one
-/// relationship has the column; for one to one, the side that does not name its inverse has it; many
-/// to many has a table of pairs, named after the side that names its inverse.
+/// relationship has the column; for one to one, the side that does not name its inverse has it;
+/// many to many has a table of pairs, named after the side that names its inverse.
 struct RelationshipInference {
   /// A relationship of the class that declares it, not of those that inherit it.
   private struct Side {
