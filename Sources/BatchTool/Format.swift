@@ -2,7 +2,6 @@ import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
 
-/// Formats numbers for people.
 enum Format {
   /// Formats `1 chunk`, `2 chunks`.
   static func count(_ value: Int, _ noun: String) -> String {

@@ -4,7 +4,6 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// Options for printing or saving identifiers.
 struct IdentifierOutput: ParsableArguments {
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case key, uri, json, ids

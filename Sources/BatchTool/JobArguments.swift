@@ -46,7 +46,6 @@ struct JobArguments: ParsableArguments {
 }
 
 extension Job {
-  /// The argument for standard input.
   static let standardInputName = "-"
 
   /// Tells the user that the command waits for input, since it would seem to hang.

@@ -39,7 +39,6 @@ struct JobDraft {
     return String(name.prefix(100))
   }
 
-  /// The folder that relative paths of the job start at.
   private var folder: FilePath { output.map { FilePath($0).removingLastComponent() } ?? "" }
 
   /// Makes a path of the command line absolute if the job is in another folder.
@@ -167,7 +166,6 @@ extension JobDraft {
     }
   }
 
-  /// The name of the file in errors.
   private var fileName: String { output ?? "\(name).json" }
 
   /// Rewords an error about the job for the command line, since the file does not exist yet.
@@ -193,7 +191,6 @@ extension JobDraft {
     return [name: .rows { _ in { _ in } }]
   }
 
-  /// Refuses existing files, and a folder that is missing.
   func refuseOccupied() throws(BatchError) {
     if !folder.isEmpty, FileSystem.status(of: folder) == nil {
       throw BatchError(
@@ -208,7 +205,6 @@ extension JobDraft {
     }
   }
 
-  /// Checks the job, writes it with its program, and returns its plan.
   func write() async throws(BatchError) -> JobPlan {
     try refuseOccupied()
     try skeleton?.write()

@@ -11,7 +11,6 @@ struct JobPage {
     /// The cells after the key, with the titles of their columns.
     let columns: [(title: String, text: String)]
 
-    /// The description of the value.
     var value: String { columns.first { ["value", "runs"].contains($0.title) }?.text ?? "" }
     /// The default, or when the key is required; nil if the page does not say.
     var fallback: String? {
@@ -28,7 +27,6 @@ struct JobPage {
     /// The actions that have the key; nil if all have it.
     var types: String? { columns.first { $0.title == "type" && !$0.text.isEmpty }?.text }
 
-    /// The description on one line.
     var summary: String { start + end }
 
     private var start: String { (types.map { "\($0): " } ?? "") + value }
@@ -47,11 +45,9 @@ struct JobPage {
     }
 
     let kind: Kind
-    /// The lines as in the page.
     var lines: [String]
   }
 
-  /// The page of this version of the program.
   static let embedded = JobPage(String(decoding: PackageResources.JobFile_md, as: UTF8.self))
 
   /// The keys in the order of the page; the keys of a section follow the section.
@@ -86,7 +82,6 @@ struct JobPage {
     return paths.first { $0.lowercased() == sought }
   }
 
-  /// The path that is most similar to a text.
   func nearestPath(to text: String) -> String? {
     let sought = Self.sought(text)
     func last(_ path: String) -> String {
@@ -116,7 +111,6 @@ struct JobPage {
     }
   }
 
-  /// Returns the description of a key, with its section.
   func lines(about path: String, width: Int) -> [String] {
     let key = keys.first { $0.path == path }
     var lines = [Terminal.marked(path, .strong)]
@@ -169,7 +163,6 @@ struct JobPage {
     }
   }
 
-  /// The cells of a table row, as plain text.
   fileprivate static func cells(_ line: String) -> [String] {
     let bar = "\u{0}"
     let parts = line.replacing("\\|", with: bar).split(

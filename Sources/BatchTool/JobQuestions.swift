@@ -17,7 +17,6 @@ final class JobQuestions {
     var output: String?
   }
 
-  /// The time limit for counting rows.
   private static let countLimit = Duration.milliseconds(500)
 
   private let prompt: Prompt
@@ -273,7 +272,6 @@ final class JobQuestions {
     return .init(rawValue: try askOne(of: names, "Language")) ?? .python
   }
 
-  /// Asks for one of several words; the first is the default.
   private func askOne(of words: [String], _ prompt: String) throws(BatchError) -> String {
     let choice = words.joined(separator: " or ")
     while true {
@@ -363,7 +361,6 @@ final class JobQuestions {
 
   // MARK: - Counts
 
-  /// The number of rows, in words.
   private func count(
     _ store: Store,
     _ entity: Entity,
@@ -393,7 +390,6 @@ final class JobQuestions {
 }
 
 extension JobDraft.Kind {
-  /// The description of the action in a question.
   fileprivate var words: String {
     switch self {
     case .update: "change columns with SQL"

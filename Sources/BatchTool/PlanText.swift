@@ -1,7 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
 
-/// Formats a plan for people.
 struct PlanText {
   let job: Job
   let report: PlanReport
@@ -125,7 +124,6 @@ struct PlanText {
     sql.split(whereSeparator: \.isNewline).joined(separator: " ").replacing(" )", with: ")")
   }
 
-  /// The program of a transform, in words; nil for other actions.
   private var program: String? {
     guard case .transform(let transform) = job.action else { return nil }
     return switch transform.program {

@@ -39,7 +39,6 @@ struct ProgressPrinter: Sendable {
     self.source = source
   }
 
-  /// How often to show progress.
   var interval: Duration { !json && Terminal.isInteractive ? .milliseconds(200) : .seconds(5) }
 
   /// Shows an event; ``finish(_:)`` shows the last one, before the run counts as acknowledged.
@@ -139,7 +138,6 @@ struct ProgressPrinter: Sendable {
   /// The length of a job's name on the narrowest terminal.
   private static let leastNameLength = 8
 
-  /// Shows the number of retries, if it has increased since it was last shown.
   func finishRetries() {
     let count = retries.withLock { $0.count > $0.shown ? $0.count : 0 }
     guard count > 0, !json, !quiet else { return }
@@ -178,7 +176,6 @@ struct ProgressPrinter: Sendable {
 }
 
 extension String {
-  /// The text, cut to `count` characters.
   func shortened(to count: Int) -> String {
     self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
   }

@@ -107,7 +107,6 @@ struct RehearseCommand: AsyncParsableCommand {
   }
 }
 
-/// Shows the progress of a rehearsal on standard error.
 private final class RehearsalPrinter: Sendable {
   private let quiet: Bool
   private let run: ProgressPrinter
@@ -151,7 +150,6 @@ private final class RehearsalPrinter: Sendable {
     if isDue { Terminal.say("\r\u{1b}[K\(line)", terminator: "") }
   }
 
-  /// Clears the live line.
   func end() {
     run.finishRetries()
     if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
@@ -164,7 +162,6 @@ private final class RehearsalPrinter: Sendable {
   }
 }
 
-/// Formats a rehearsal for people.
 private enum RehearsalText {
   static func print(_ rehearsal: Rehearsal) throws(BatchError) {
     let seconds = rehearsal.seconds

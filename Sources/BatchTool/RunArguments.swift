@@ -32,7 +32,6 @@ struct RunArguments: ParsableArguments {
     }
   }
 
-  /// The options that override the job's settings.
   func options(_ job: JobArguments) -> BatchRun.Options {
     var options = job.options
     options.workers = workers

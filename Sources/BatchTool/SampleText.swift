@@ -144,7 +144,6 @@ extension PlanReport.Sample {
 }
 
 extension String {
-  /// The characters that both texts start with.
   fileprivate func commonPrefix(with other: String) -> String {
     String(zip(self, other).prefix { $0 == $1 }.map(\.0))
   }

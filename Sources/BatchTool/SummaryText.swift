@@ -2,7 +2,6 @@ import BatchIdentifiers
 import BatchPipeline
 import BatchSQLite
 
-/// Formats summaries for people.
 enum SummaryText {
   /// Prints a summary; `source` is as in ``lines(_:in:of:isReal:adding:width:hasColor:)``.
   ///

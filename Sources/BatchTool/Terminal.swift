@@ -6,7 +6,6 @@ import SystemPackage
 
 /// The output of the program: messages on standard error, results on standard output.
 enum Terminal {
-  /// Whether standard error is a terminal.
   static let isInteractive = isatty(STDERR_FILENO) == 1
 
   /// Whether messages may be coloured: on a terminal, unless it is dumb or `NO_COLOR` is set.
@@ -46,7 +45,6 @@ enum Terminal {
   /// Whether results may be coloured: on a terminal, unless it is dumb or `NO_COLOR` is set.
   static let outputHasColor = canRedraw && allowsColor
 
-  /// Colours a part of a result, if results may be coloured.
   static func marked(_ text: String, _ meaning: Meaning) -> String {
     outputHasColor ? "\u{1b}[\(meaning.rawValue)m\(text)\u{1b}[0m" : text
   }
@@ -93,7 +91,6 @@ enum Terminal {
     try check(write(text + terminator, to: STDOUT_FILENO))
   }
 
-  /// Writes bytes to standard output.
   static func print(bytes: [UInt8]) throws(BatchError) {
     try check(bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) })
   }

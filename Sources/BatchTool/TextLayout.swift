@@ -1,4 +1,3 @@
-/// Lays out text for a terminal: wrapped, beside labels, or in tables.
 enum TextLayout {
   /// Used if the width is unknown.
   static let standardWidth = 80
@@ -80,7 +79,6 @@ enum TextLayout {
     }
   }
 
-  /// Appends spaces up to a width.
   static func padded(_ text: String, to width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
   }

@@ -53,7 +53,6 @@ struct TransformSkeleton {
     }
   }
 
-  /// Removes the written files.
   func remove() {
     try? FileManager.default.removeItem(atPath: path.string)
   }

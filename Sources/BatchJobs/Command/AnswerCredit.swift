@@ -17,7 +17,6 @@ struct AnswerCredit {
 
   /// The maximum bytes of unrequested output to keep.
   static let surplusLimit = 1000
-  /// The maximum wait for a surplus answer.
   private static let surplusWait = Duration.milliseconds(5)
 
   private(set) var trust = Trust.unasked
@@ -62,7 +61,6 @@ struct AnswerCredit {
       : "it has written \(quotedSurplus) beyond its answers, none of which is in doubt"
   }
 
-  /// The fault of a program that has written too many answers.
   var tooMany: CommandExchange.Fault {
     .init(
       blame: .anyRow,

@@ -15,7 +15,6 @@ struct AnswerDecoder {
     var other: String?
   }
 
-  /// Names in answers that are not columns.
   static let reservedNames = ["$identifier", "$error", "$retry"]
 
   private let names: [[UInt8]]
@@ -33,7 +32,6 @@ struct AnswerDecoder {
     names = columns.map { Array($0.utf8) }
   }
 
-  /// Makes an empty result.
   func noAnswers(for rows: ChunkRows) -> RowChanges {
     RowChanges(ofRows: rows.count, columns: columns.count)
   }
@@ -121,7 +119,6 @@ struct AnswerDecoder {
     try scanner.endLine()
   }
 
-  /// Reads the string that a reserved name requires.
   private func readString(
     _ scanner: inout JSONLineScanner,
     _ name: String,

@@ -19,7 +19,6 @@ package final class ChildPool: Sendable {
     var heard: [pid_t: Lock<ContinuousClock.Instant>] = [:]
   }
 
-  /// The maximum number of lines of a run's programs to show.
   private static let lineLimit = 200
 
   private let name: String

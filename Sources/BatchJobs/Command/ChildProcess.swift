@@ -25,12 +25,10 @@ package final class ChildProcess {
   private var errors: Int32
   private var buffer = [UInt8](repeating: 0, count: 1 << 16)
   private var standardError = StandardErrorLines()
-  /// Whether the program has ended and cannot be asked again.
   private(set) var hasEnded = false
   private var credit = AnswerCredit()
   /// When it last wrote an answer, or was asked.
   let heard = Lock(ContinuousClock.now)
-  /// How often a wait checks whether the run was stopped.
   private static let lookInterval = Duration.milliseconds(50)
 
   /// The maximum number of consecutive reads of its standard error.
@@ -126,13 +124,11 @@ package final class ChildProcess {
     return Reply(answers: exchange.answers, count: exchange.found, fault: (fault.blame, error))
   }
 
-  /// The number of bytes that were written to the program but not read by it.
   private var unreadCount: Int {
     var count: Int32 = 0
     return unsafe ioctl(input, UInt(FIONREAD), &count) == 0 ? Int(count) : -1
   }
 
-  /// Waits until it can read or write, then does so.
   private func transfer(
     _ exchange: inout CommandExchange,
     within timeout: Duration

@@ -19,15 +19,11 @@ struct CommandExchange {
   }
 
   enum Step: Equatable {
-    /// Wait up to this long until something can be sent or received, and do that.
     case transfer(within: Duration)
-    /// Leave the program alone for this long.
     case rest(Duration)
     /// Find out how the program ended, since it has closed its output; see ``fault(ofEnd:)``.
     case findEnd
-    /// End the program because of a fault.
     case giveUp(Fault)
-    /// Take the answers, which are complete.
     case finish
   }
 
@@ -55,9 +51,7 @@ struct CommandExchange {
   private static let rowShare = 64 << 10
 
   private var question: Question
-  /// The number of bytes of the question that were written.
   private(set) var writtenCount = 0
-  /// When the question was asked.
   let start: ContinuousClock.Instant
   private var sentCount = 0
   /// The received bytes; at the end, the answers with their line feeds.
@@ -139,14 +133,12 @@ struct CommandExchange {
 
   var isSent: Bool { sentCount == question.lines.count }
 
-  /// Records that the first bytes of ``unsent`` were sent.
   mutating func sent(_ count: Int) {
     sentCount += count
     writtenCount += count
     if isSent { dropUnsent() }
   }
 
-  /// Gives up sending the rest.
   mutating func dropUnsent() {
     question.lines = []
     sentCount = 0
@@ -166,7 +158,6 @@ struct CommandExchange {
     Fault(blame: .nextRow, message: "\(end ?? "closed its output") after \(answered) answers")
   }
 
-  /// Removes everything after the last complete answer.
   mutating func dropPartialAnswer() { answers.removeSubrange(lineStart...) }
 
   /// Removes everything after the last answer, and returns the beginning of it.

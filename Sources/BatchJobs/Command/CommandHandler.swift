@@ -32,7 +32,6 @@ package struct CommandHandler: RowHandler {
     }
   }
 
-  /// Throws `commandNotStarted` if there is no such program.
   package init(
     _ arguments: [String],
     columns: TransformColumns,

@@ -14,7 +14,6 @@ package enum ExitStatus: Int32, Sendable {
   /// The last success is longer ago than it may be.
   case overdue = 8
 
-  /// The status for an error that prevented the work of a command.
   package init(of error: BatchError) {
     switch error.code {
     case .alreadyRunning: self = .alreadyRunning

@@ -5,7 +5,6 @@ import BatchIdentifiers
 /// The job file has a separate reader that tracks lines and columns; this one must handle hundreds
 /// of thousands of lines per second.
 struct JSONLineScanner {
-  /// A problem of a line, as a clause about it.
   struct Problem: Error {
     let message: String
 
@@ -39,12 +38,10 @@ struct JSONLineScanner {
     offset += 1
   }
 
-  /// Skips the rest of an invalid line.
   mutating func skipLine(from start: Int) {
     offset = (bytes[start...].firstIndex(of: 0x0a) ?? bytes.endIndex - 1) + 1
   }
 
-  /// Skips `null` if it comes next.
   mutating func readNull() -> Bool {
     skipSpace()
     return (try? skip("null")) != nil

@@ -10,7 +10,6 @@ package final class RunHooks: RunNotifier {
     var messages: [String] = []
     /// Whether a program is waiting or running in the background.
     var isBusy = false
-    /// The task of the last such program.
     var last: Task<Void, Never>?
   }
 
@@ -25,7 +24,6 @@ package final class RunHooks: RunNotifier {
   private let runner = HookRunner()
   private let state = Lock(State())
 
-  /// Finds the programs, and throws `commandNotStarted` if one is missing.
   package init(
     _ cause: any RunCause,
     parameters: ParameterValues,
@@ -101,7 +99,6 @@ package final class RunHooks: RunNotifier {
     }
   }
 
-  /// Runs a program to its end, and blocks meanwhile.
   private func perform(
     _ event: Job.Hooks.Event,
     _ command: ChildProcess.Command,

@@ -1,6 +1,4 @@
-/// A program's output to standard error, line by line, up to a limit.
 struct StandardErrorLines {
-  /// Lines, and the number of lines that were dropped.
   typealias Taken = (lines: [String], dropped: Int)
 
   /// The maximum bytes of lines to keep.

@@ -33,7 +33,6 @@ package final class JobDecoder {
     askedKeys[path, default: []] += keys.filter { !askedKeys[path, default: []].contains($0) }
   }
 
-  /// Makes a path of the file relative to the job's folder.
   func resolve(_ path: FilePath) -> FilePath {
     path.isEmpty || path.isAbsolute ? path : baseDirectory.pushing(path)
   }

@@ -166,7 +166,6 @@ extension JobSection {
     }
   }
 
-  /// Reads a number of runs, or a time.
   mutating func history(_ key: String) -> Job.History? {
     if case .integer(let count)? = member(key, required: false)?.content {
       return .runs(Int(count))
@@ -177,7 +176,6 @@ extension JobSection {
     }
   }
 
-  /// Reads a size in bytes.
   mutating func size(_ key: String) -> Int64? {
     quantity(key, expected: "a size such as \"64MB\"") { text throws(BatchError) in
       try ByteSize(parsing: text).bytes
@@ -360,7 +358,6 @@ extension JobSection {
     return section(key, decode)
   }
 
-  /// Reads an object whose keys are names and whose values are objects.
   mutating func namedSections<Result>(
     _ key: String,
     _ decode: (inout JobSection) -> Result
@@ -379,7 +376,6 @@ extension JobSection {
     return results
   }
 
-  /// Reads an object of columns and expressions, in the order of the file.
   mutating func assignments(_ key: String) -> [Job.Assignment] {
     guard let value = member(key, required: true) else { return [] }
     let columns = JobSection(value, at: path.appending(key), decoder: decoder)

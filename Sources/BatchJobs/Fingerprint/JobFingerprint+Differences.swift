@@ -31,7 +31,6 @@ extension JobFingerprint {
   }
 }
 
-/// The content of a fingerprint as labels and values for people.
 private struct Facts {
   let format: String
   var labels: [String] = []

@@ -8,7 +8,6 @@ package import BatchIdentifiers
 package struct JSONReader {
   /// In bytes.
   package static let byteLimit = 16 << 20
-  /// The maximum depth of nested arrays and objects.
   package static let depthLimit = 64
   /// The maximum number of values in a document; it limits the memory of its tree.
   package static let valueLimit = 1_000_000
@@ -164,7 +163,6 @@ extension JSONReader {
 extension JSONReader {
   var peek: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
-  /// Skips the character if it comes next.
   mutating func take(_ character: Unicode.Scalar) -> Bool {
     guard peek == UInt8(ascii: character) else { return false }
     offset += 1
@@ -276,7 +274,6 @@ extension UInt8 {
 }
 
 extension Array<UInt8> {
-  /// The offset of the first byte that is not part of a well-formed character.
   fileprivate var firstInvalidUTF8Offset: Int? {
     var decoder = UTF8()
     var iterator = makeIterator()

@@ -1,12 +1,10 @@
 import BatchIdentifiers
-/// A JSON value with its position in its file.
 package struct JSONValue: Sendable {
   package enum Content: Sendable {
     case null
     case boolean(Bool)
     /// A number written as an integer.
     case integer(Int64)
-    /// A number with a fraction or an exponent.
     case real(Double)
     case string(String)
     case array([JSONValue])
@@ -15,13 +13,11 @@ package struct JSONValue: Sendable {
   }
 
   package let content: Content
-  /// The position of the first character.
   package let position: SourcePosition
 }
 
 package struct JSONMember: Sendable {
   package let key: String
-  /// The position of the key's opening quote.
   package let keyPosition: SourcePosition
   package let value: JSONValue
 }

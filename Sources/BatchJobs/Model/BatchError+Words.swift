@@ -11,7 +11,6 @@ extension BatchError {
 }
 
 extension Remedy.Term {
-  /// The name in a job file or on the command line.
   fileprivate var wordOfJobs: String {
     switch self {
     case .timeLimit: "action.timeout"

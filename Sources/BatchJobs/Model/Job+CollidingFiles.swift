@@ -3,7 +3,6 @@ import BatchIdentifiers
 import SystemPackage
 
 extension Job {
-  /// Nil unless the action is an export.
   var exportedFile: FilePath? {
     if case .export(let export) = action { export.file } else { nil }
   }
@@ -92,7 +91,6 @@ private struct NamedFile {
     identity = resolved == nil ? FileSystem.status(of: file)?.identity : nil
   }
 
-  /// The problem that this file is the same as another one.
   func problem(with other: NamedFile) -> JobProblem {
     JobProblem(
       path,

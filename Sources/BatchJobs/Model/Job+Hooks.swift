@@ -49,7 +49,6 @@ extension Job {
       self.path = path
     }
 
-    /// The format according to the file's extension.
     package var format: Format? { path.extension.flatMap { Format(rawValue: $0.lowercased()) } }
   }
 }

@@ -69,7 +69,6 @@ extension Job {
 }
 
 extension Job.DatabaseOptions.Server {
-  /// The path of the setting in the job.
   package var path: JobPath {
     switch self {
     case .url: JobPath("database", "url")

@@ -4,7 +4,6 @@ public import SystemPackage
 extension Job {
   /// The rows that a job processes.
   public struct Source: Hashable, Sendable {
-    /// The entity name for the rows of a query.
     package static let queryEntity = "query"
 
     /// The table or view; `query` for the rows of a query.

@@ -5,9 +5,7 @@ package import SystemPackage
 /// Work without a job file: a closure that changes objects, or the undo of a run.
 package struct ProgramWork: RunCause {
   package enum Kind: String, Sendable {
-    /// A closure changes objects in background contexts.
     case objects = "contexts"
-    /// The changes of a run are reverted.
     case undo
   }
 

@@ -7,7 +7,6 @@ package import SystemPackage
 /// A ``Job`` is one kind; the work of a program without a job file is the other.
 package protocol RunCause: Sendable {
   var name: String { get }
-  /// The purpose of the work, in free text.
   var description: String? { get }
   var actionName: String { get }
   var writes: Bool { get }
@@ -21,18 +20,15 @@ package protocol RunCause: Sendable {
   var policy: RunPolicy { get }
   /// How long to keep the changes of a run; nil to keep none.
   var undo: Job.Undo? { get }
-  /// The entity that receives copies of deleted rows, if any.
   var archive: String? { get }
   var hooks: Job.Hooks { get }
   var report: Job.Report? { get }
-  /// The folder that relative paths start at.
   var baseDirectory: FilePath { get }
   var origin: JobOrigin? { get }
   var isRehearsal: Bool { get }
   /// Whether a record is kept, from which runs can resume.
   var keepsRecord: Bool { get }
 
-  /// Checks every rule that does not need the database; reports a line for each problem.
   func validate() throws(BatchError)
 
   /// The error in the terms of the work's author.

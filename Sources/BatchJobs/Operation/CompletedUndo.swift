@@ -2,7 +2,6 @@ import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
-/// A completed undo, according to its own record.
 package struct CompletedUndo: Sendable, Encodable {
   /// The UUID of the undo run.
   package let run: String

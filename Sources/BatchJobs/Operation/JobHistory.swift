@@ -36,7 +36,6 @@ public struct RecordedRun: Sendable, Encodable {
   public let invocation: RunInvocation?
   /// The run that this run has undone, if any.
   public let undone: String?
-  /// The completed run that has undone this run, if any.
   package let undo: CompletedUndo?
   /// When the run began, in ISO 8601 and UTC.
   public let startedAt: String

@@ -7,6 +7,5 @@ public struct NextStep: Sendable, Encodable {
 
   package init(_ name: String, _ words: String) { (self.name, self.words) = (name, words) }
 
-  /// Makes the step of a run that would be refused.
   package init(refusing reason: String) { self.init("refuse", "refuses: \(reason)") }
 }

@@ -20,7 +20,6 @@ package protocol RunRecords: Sendable {
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> RunStatus
 
-  /// The recorded runs, newest first.
   func history() async throws(BatchError) -> JobHistory
 
   /// A run, given by its UUID or the beginning of it.
@@ -28,7 +27,6 @@ package protocol RunRecords: Sendable {
   /// - Throws: `BatchError` of code `unknownRun` if no record matches, or if several do.
   func run(named name: String) async throws(BatchError) -> RecordedRun
 
-  /// Identifiers of the last run, or of a named one.
   func identifiers(
     _ outcome: IdentifierSelection.Outcome,
     ofRun name: String?

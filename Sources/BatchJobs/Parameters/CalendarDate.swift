@@ -63,7 +63,6 @@ extension Int {
     self.init(digits)
   }
 
-  /// Adds leading zeros.
   func padded(to count: Int) -> String {
     let text = String(self)
     return String(repeating: "0", count: Swift.max(0, count - text.count)) + text

@@ -15,7 +15,6 @@ public enum ParameterType: String, CaseIterable, Sendable {
   /// A point in time, such as `2020-01-31T12:00:00Z`; it is converted to UTC.
   case timestamp
 
-  /// The type with an article, for messages.
   var noun: String {
     switch self {
     case .integer: "an integer"
@@ -27,7 +26,6 @@ public enum ParameterType: String, CaseIterable, Sendable {
     }
   }
 
-  /// How to write a value of the type.
   var form: String {
     switch self {
     case .integer: "a whole number from \(Int64.min) to \(Int64.max)"

@@ -167,7 +167,6 @@ extension ParameterValues {
 }
 
 extension ParameterDeclaration {
-  /// The value of a parameter that is not given.
   fileprivate func entryWithoutValue(
     name: String,
     runStartedAt: String,

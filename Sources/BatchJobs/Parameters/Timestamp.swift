@@ -1,6 +1,5 @@
 import BatchRuns
 
-/// A point in time in UTC, with a fraction of a second.
 struct Timestamp: Hashable, CustomStringConvertible {
   let date: CalendarDate
   let secondOfDay: Int

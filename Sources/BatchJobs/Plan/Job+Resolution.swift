@@ -11,7 +11,6 @@ extension Job.Source {
     return orderBy.first { $0.column == name }?.meantBySQL.map { "write \($0.quotedForMessage)" }
   }
 
-  /// The part of the source that an error concerns.
   package func path(of subject: BatchError.Subject?) -> JobPath {
     switch subject {
     case .attribute(let name):

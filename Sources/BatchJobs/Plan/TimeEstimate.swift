@@ -6,9 +6,7 @@ package struct TimeEstimate {
   package var least: Double
   package var most: Double
 
-  /// The number of chunks to try.
   private static let triedChunks = 6
-  /// The number of identifiers to try at once.
   package static let triedAtOnce = 1_000
   /// How long others may have to wait for a chunk that is tried.
   package static let longestTrial = Duration.milliseconds(200)
@@ -43,7 +41,6 @@ package struct TimeEstimate {
     return sum
   }
 
-  /// Applies the effect of a throttle to each time.
   fileprivate func mapped(_ change: (Double) -> Double) -> TimeEstimate {
     var result = self
     (result.seconds, result.least, result.most) = (change(seconds), change(least), change(most))
@@ -52,7 +49,6 @@ package struct TimeEstimate {
 }
 
 extension Job {
-  /// The time of the run under the throttle, and the settings that determine it.
   package func paced(
     _ estimate: TimeEstimate?,
     matches: Int
@@ -79,7 +75,6 @@ extension Job {
     return time
   }
 
-  /// The size of the first chunk, and whether later sizes adapt to a target.
   package func chunkSizing(_ given: Int?) -> (size: Int, adapts: Bool) {
     let sizing = ChunkSizing(policy, ofSize: given, preparedWithin: action.handlerTimeLimit)
     return (sizing.size, given == nil && policy.chunk.target != nil)
@@ -87,7 +82,6 @@ extension Job {
 }
 
 extension PlanReport {
-  /// Stores the estimated time of the run, and what determines it.
   package mutating func tell(_ time: (estimate: TimeEstimate?, pace: String?)) {
     (estimatedSeconds, pace) = (time.estimate?.seconds, time.pace)
     (leastSeconds, mostSeconds) = (time.estimate?.least, time.estimate?.most)

@@ -5,7 +5,6 @@ package struct JobOrigin: Sendable {
   /// The name that errors use for a job without a file.
   package static let standardInput = "standard input"
 
-  /// The file's name in errors.
   package let file: String
   /// Nil for standard input.
   package let path: FilePath?

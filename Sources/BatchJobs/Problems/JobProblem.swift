@@ -22,7 +22,6 @@ package struct JobProblem: Sendable {
 }
 
 extension JobProblem {
-  /// The problem with the position of its value in the file.
   package func located(in origin: JobOrigin) -> JobProblem {
     var problem = self
     problem.position = origin.position(of: path)

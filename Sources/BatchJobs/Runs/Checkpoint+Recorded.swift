@@ -3,7 +3,6 @@ package import BatchRuns
 public import BatchIdentifiers
 
 extension Checkpoint {
-  /// Opens the checkpoint of the last run of the work.
   package convenience init(of cause: some RunCause) throws(BatchError) {
     guard FileSystem.status(of: cause.checkpointPath) != nil else { throw .noCheckpoint(of: cause) }
     try self.init(reading: cause.checkpointPath)
@@ -51,7 +50,6 @@ extension Checkpoint {
 extension BatchError {
   package var isAboutMissingRun: Bool { code == .fileAccess || code == .unknownRun }
 
-  /// The error for a job that has never run, or whose checkpoint is missing.
   package static func noCheckpoint(of cause: some RunCause, remedy: String = "run it first")
     -> BatchError
   {
@@ -63,7 +61,6 @@ extension BatchError {
     )
   }
 
-  /// The error for the name of a run that no record has, or that several have.
   package static func unknownRun(_ name: String, count: Int, at place: String) -> BatchError {
     BatchError(
       .unknownRun,
@@ -75,7 +72,6 @@ extension BatchError {
     )
   }
 
-  /// The error for a run ID that no record has.
   package static func unknownRunID(_ id: String, at place: String) -> BatchError {
     BatchError(
       .unknownRun,

@@ -3,7 +3,6 @@ import BatchPlatform
 package import SystemPackage
 
 extension Checkpoint {
-  /// The runs whose checkpoints were set aside, as found beside a checkpoint.
   package static func runsSetAside(of path: FilePath) -> Set<String> {
     Set(filesSetAside(of: path).compactMap { try? Checkpoint(reading: $0).metadata.run })
   }

@@ -3,7 +3,6 @@ package import BatchIdentifiers
 import SystemPackage
 
 extension Job {
-  /// Refuses files of the job whose folder is missing.
   package func refuseMissingFolders() throws(BatchError) {
     // A rehearsal has its own files.
     guard !isRehearsal else { return }
@@ -18,7 +17,6 @@ extension Job {
 }
 
 extension RunCause {
-  /// Refuses a checkpoint that the job file places in a missing folder.
   package func refuseMissingFolderOfCheckpoint() throws(BatchError) {
     guard origin != nil, keepsRecord else { return }
     try refuse(withoutFolder: checkpointPath, place(of: .checkpoint))

@@ -31,7 +31,6 @@ extension Job.Report {
     }
   }
 
-  /// The first bytes of a file; empty if it cannot be read.
   private static func start(of path: FilePath) -> String {
     guard let file = try? FileDescriptor.openRegularFile(path, .readOnly) else { return "" }
     defer { try? file.close() }

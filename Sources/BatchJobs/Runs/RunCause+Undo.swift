@@ -2,7 +2,6 @@ import BatchRuns
 import SystemPackage
 
 extension RunCause {
-  /// The work whose runs undo the runs of this work.
   package var undoing: ProgramWork {
     let path = checkpointPath
     var work = ProgramWork(

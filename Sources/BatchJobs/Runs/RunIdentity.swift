@@ -12,7 +12,6 @@ package struct RunIdentity: Sendable {
   /// It is empty for a run that begins now, and for one that may concern rows of several entities.
   package let schema: [String]
 
-  /// Makes the identity of a run that begins now.
   package init() {
     run = UUID().uuidString
     let now = Date.now.timeIntervalSince1970

@@ -70,7 +70,6 @@ extension RunMetadata {
     )
   }
 
-  /// Refuses work without a job file that differs from the run's.
   package func refuse(unless work: ProgramWork, at place: String) throws(BatchError) {
     let differences = try differences(of: work, JobFingerprint(of: work), true, at: place)
     if !differences.isEmpty { throw hasChanged(differences, at: place) }

@@ -25,7 +25,6 @@ public struct RunOptions: Sendable {
   public var hooks = Job.Hooks()
   /// Where to report the end of a run by objects; a job has its own.
   public var report: Job.Report?
-  /// The command line that started the run, kept in its record.
   package var commandLine: [String]?
   /// How often to report progress.
   public var progressInterval = Duration.milliseconds(200)
@@ -40,7 +39,6 @@ extension RunOptions {
   /// In bytes.
   private static let runIDLimit = 200
 
-  /// Refuses values that no run can have.
   package func check() throws(BatchError) {
     var policy = RunPolicy()
     policy.workers = workers
@@ -77,7 +75,6 @@ extension RunOptions {
 }
 
 extension ParameterValues {
-  /// The values as a run's record has them.
   package var recorded: [String: String] {
     entries.mapValues { entry in entry.isSecret ? "(secret)" : entry.value.words }
   }

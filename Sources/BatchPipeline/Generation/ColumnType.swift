@@ -2,7 +2,6 @@ import BatchJobs
 import BatchPlatform
 import BatchSQLite
 
-/// The type of the property for a column.
 enum ColumnType: Equatable {
   case bool, int, double, string, data, uuid, decimal
   case dateTime, date, iso8601, unixSeconds, referenceSeconds
@@ -36,12 +35,10 @@ enum ColumnType: Equatable {
     }
   }
 
-  /// Whether the type requires Foundation.
   var isOfFoundation: Bool {
     ["Data", "UUID", "Decimal", "Date"].contains(swift)
   }
 
-  /// Whether a stored value can be read as this type.
   func fits(_ value: SQLValue) -> Bool {
     switch self {
     case .bool: value == .integer(0) || value == .integer(1)

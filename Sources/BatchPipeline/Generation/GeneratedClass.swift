@@ -2,7 +2,6 @@ import BatchJobs
 import BatchSQLite
 
 struct GeneratedClass {
-  /// A property and its entry in the mapping.
   struct Property {
     let name: String
     /// The column in the table of the class; nil if there is none.
@@ -37,7 +36,6 @@ struct GeneratedClass {
     self.table = table
   }
 
-  /// Adds the property of a column that is not a foreign key.
   mutating func add(_ attribute: Attribute, types: Set<String>) {
     guard let type = table.type(of: attribute) else {
       leftOut.append("\(attribute.column): no type is declared, and no value shows one")

@@ -5,7 +5,6 @@ struct GeneratedRelationships {
   private(set) var classes: [GeneratedClass] = []
   /// Tables that only join two others, with their keys.
   private var joins: [(table: GeneratedTable, keys: [TableParts.ForeignKey])] = []
-  /// The index of a class by its table.
   private var indexes: [String: Int] = [:]
 
   /// Makes the classes of the tables; `upserts` means that new objects replace rows with the same
@@ -44,7 +43,6 @@ struct GeneratedRelationships {
     return key.targets.first.map { SQLName.equal($0, columns[0]) } ?? true
   }
 
-  /// A to-one relationship, with the names of both sides.
   private struct Reference {
     let source: Int
     let target: Int
@@ -121,7 +119,6 @@ struct GeneratedRelationships {
     )
   }
 
-  /// Adds the inverses of to-one relationships, in the order of tables and columns.
   private mutating func addInverses() {
     for reference in references {
       let inverse = classes[reference.target].names.take(reference.inverse)
@@ -172,7 +169,6 @@ struct GeneratedRelationships {
     }
   }
 
-  /// Adds many-to-many relationships.
   private mutating func addJoins() {
     for (table, keys) in joins {
       let sides = keys.compactMap { indexes[SQLName.folded($0.table)] }

@@ -16,7 +16,6 @@ struct GeneratedTable {
     }
   }
 
-  /// Removes Core Data's prefix from a name.
   func plain(_ name: String) -> String {
     guard isCoreData, name.hasPrefix("Z"), !name.hasPrefix("Z_"), name.count > 1 else {
       return name
@@ -54,7 +53,6 @@ struct GeneratedTable {
       }
   }
 
-  /// The foreign keys with a single column, one per column.
   var foreignKeys: [TableParts.ForeignKey] {
     var columns: Set<String> = []
     return parts.foreignKeys.filter {

@@ -65,7 +65,6 @@ public struct ModelSource: Sendable {
     text = Self.text(of: classes, leftOut, database: name)
   }
 
-  /// Why there is no class for an entity; nil if there is one.
   private static func reasonToLeaveOut(_ entity: Entity) -> String? {
     if ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(entity.table) {
       return "a table of Core Data's own"

@@ -1,6 +1,5 @@
 import BatchJobs
 
-/// Swift names derived from names in a database.
 enum SwiftName {
   /// Makes the name of a type: `OrderDetail` for `order details`.
   static func type(_ name: String) -> String {
@@ -31,7 +30,6 @@ enum SwiftName {
     return property(words.joined(separator: " "))
   }
 
-  /// Adds the backticks of a keyword.
   static func quoted(_ name: String) -> String { keywords.contains(name) ? "`\(name)`" : name }
 
   /// Makes the name of a relationship from that of its column: `customer` from `customer_id`.

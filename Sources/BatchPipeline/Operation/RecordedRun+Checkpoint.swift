@@ -4,7 +4,6 @@ import BatchRuns
 import SystemPackage
 
 extension RecordedRun {
-  /// Writes a run's report again from its record, replacing an earlier one.
   package static func report(
     _ run: String?,
     ofWork cause: some RunCause,

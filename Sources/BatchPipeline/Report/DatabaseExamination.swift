@@ -23,10 +23,8 @@ package struct DatabaseExamination: Sendable, Encodable {
     package let standing: String
     package let done: Int
     package let total: Int
-    /// The process that works on the run.
     package let process: Int32?
     package let checkpoint: String?
-    /// The incomplete file of an export.
     package let partialOutput: String?
   }
 
@@ -35,14 +33,12 @@ package struct DatabaseExamination: Sendable, Encodable {
   package let sqlite: Library
   package let journalMode: String
   package let logBytes: Int
-  /// The other processes that have the database open.
   package let processes: [DatabaseUser]
   package let runs: [Run]
   /// The check that was made: `quick` or `full`.
   package let check: String
   /// The problems that SQLite finds in the file, at most 100.
   package let damage: [String]
-  /// Facts and advice for the operator.
   package let advice: [String]
 
   /// Examines a file; a full check also compares indexes with their tables, which takes longer.

@@ -4,7 +4,6 @@ import BatchIdentifiers
 import BatchSQLite
 
 extension RunReport {
-  /// A self-contained page.
   var html: String {
     """
     <!DOCTYPE html>

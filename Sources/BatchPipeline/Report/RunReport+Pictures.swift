@@ -2,7 +2,6 @@ import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 
-/// The charts of a report: outcomes and rate.
 extension RunReport {
   private static let width = 720.0
   private static let height = 200.0

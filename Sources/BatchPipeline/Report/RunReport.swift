@@ -5,7 +5,6 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// The report of a run: its end, its job, and its failed identifiers.
 struct RunReport: Encodable {
   struct Failure: Encodable {
     let identifier: String

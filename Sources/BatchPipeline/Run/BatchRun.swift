@@ -118,7 +118,6 @@ public final class BatchRun: Sendable {
     try await execute(options.request, onEvent, answer)
   }
 
-  /// Executes a request, and reports events to all listeners.
   func execute(
     _ request: RunRequest,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void,

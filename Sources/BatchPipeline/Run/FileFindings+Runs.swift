@@ -9,7 +9,6 @@ extension FileFindings {
     try RunDecision(runs, request, job: job)
   }
 
-  /// The effect of joining the run of a decision, in words.
   func wordsOfJoining(_ decision: RunDecision<FileRun>) -> String {
     if case .join(let run) = decision, case .stored = run.record {
       return "restores the lost checkpoint from the database and resumes the run"
@@ -133,7 +132,6 @@ extension FileFindings {
     }
   }
 
-  /// The error for an unfinished run without a checkpoint at the job's path.
   func isInTheWay(_ lost: StoredRun) -> BatchError {
     guard let checkpointPath, case let path = FilePath(lost.checkpoint),
       let checkpoint = try? Checkpoint(reading: path), checkpoint.metadata.run == lost.run

@@ -4,9 +4,7 @@ import BatchIdentifiers
 import BatchSQLite
 import SystemPackage
 
-/// A run of a job, as found in its checkpoint or its store.
 enum FileRun {
-  /// The run of the job's checkpoint.
   case checkpoint(Checkpoint)
   /// A run that only the store knows, since its checkpoint is lost.
   case stored(StoredRun)
@@ -14,7 +12,6 @@ enum FileRun {
   case past(PastRun)
 }
 
-/// The recorded runs of a job: in its checkpoint, and in its store.
 struct FileFindings {
   let job: String
   /// The path of the checkpoint, whether it exists or not.
@@ -33,7 +30,6 @@ struct FileFindings {
   /// The file to set aside for a new checkpoint: that of an unfinished run, or a damaged one.
   var replacedFile: FilePath?
   var setAside: Set<String> = []
-  /// Whether the store keeps the list of a run.
   var storeHasList = false
 }
 
@@ -108,7 +104,6 @@ extension FileFindings {
       .sorted { $0.endedAt < $1.endedAt }.suffix(PastRun.limit)
   }
 
-  /// Whether the store knows the run, if it should.
   func isKnown(_ run: PastRun) -> Bool {
     guard let stored, run.ledger == .store else { return true }
     return stored.contains { $0.run == run.run && $0.done.count >= $0.total }

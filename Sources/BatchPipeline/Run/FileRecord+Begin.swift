@@ -124,7 +124,6 @@ extension FileRecord {
     }
   }
 
-  /// Creates the file of a run, which replaces that of another run.
   private func makeFile(
     _ list: PackedIdentifiers,
     _ metadata: RunMetadata
@@ -145,7 +144,6 @@ extension FileRecord {
     )
   }
 
-  /// Reports a run that failed or was stopped while it began.
   private func failure(
     _ error: BatchError,
     _ metadata: RunMetadata,

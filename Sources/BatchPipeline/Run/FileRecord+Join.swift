@@ -30,7 +30,6 @@ extension FileRecord {
     let elapsedSeconds: Double
   }
 
-  /// Resolves the work of a checkpoint against the current state of its store.
   private func reopen(_ checkpoint: Checkpoint) async throws(BatchError) -> Reopened {
     // Damage found later would fail a run that has begun instead of refusing it.
     try checkpoint.list.verifyChecksums()
@@ -85,7 +84,6 @@ extension FileRecord {
     return part(run.plan, over: checkpoint.list, by: run.lane, session)
   }
 
-  /// Restores a lost checkpoint from the list in the store.
   private func restore(_ run: StoredRun) async throws(BatchError) {
     let path = cause.checkpointPath
     let permissions = cause.files.permissions
@@ -102,7 +100,6 @@ extension FileRecord {
     onEvent(.message("the checkpoint was lost, and was restored from the database"))
   }
 
-  /// Reopens a run to retry its failures.
   private func retry(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
     lock?.noteRetry(of: checkpoint.metadata.run)
     let reopened = try await reopen(checkpoint)

@@ -17,7 +17,6 @@ final class FileRecord: RunRecord {
   let workerCount: Int
   let lock: RunLock?
   private let obeying: Task<Void, Never>
-  /// The records as last read.
   private(set) var findings: FileFindings
 
   /// Takes the lock; throws `alreadyRunning` if another process holds it.

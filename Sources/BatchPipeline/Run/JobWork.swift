@@ -7,7 +7,6 @@ import SystemPackage
 struct JobWork: RunWork {
   let job: Job
   let options: BatchRun.Options
-  /// The handlers that a transform's `handler` may name.
   let handlers: [String: TransformHandler]
 
   var cause: any RunCause { job }

@@ -5,7 +5,6 @@ import BatchPlatform
 import BatchSQLite
 import SystemPackage
 
-/// The work of a run: a job, or the closure of a program.
 package protocol RunWork: Sendable {
   var cause: any RunCause { get }
 
@@ -80,10 +79,8 @@ package struct RunSelection: Sendable {
 /// Work resolved against its store: everything that ``BatchRun`` needs to know about it.
 package protocol RunPlan: Sendable {
   var cause: any RunCause { get }
-  /// The identity of the database that the rows belong to.
   var identity: StoreIdentity { get }
   var hooks: RunHooks { get }
-  /// The number of workers in addition to those requested.
   var spareWorkers: Int { get }
 
   /// Records the output in the metadata, and refuses one that cannot be written.
@@ -120,7 +117,6 @@ package protocol RunPlan: Sendable {
   /// Leftovers of a finished run that others must deal with, in words.
   func leftovers() async -> [String]
 
-  /// The messages since the last call.
   func takeMessages() -> [String]
 
   /// What the run has been waiting for, if it has waited at least this long.
@@ -141,7 +137,6 @@ extension StoreRunPlan {
 
   package func close() async { await store.close() }
 
-  /// Fetches the identifiers of a new run.
   package func fetch(
     _ query: IdentifierQuery,
     _ identity: StoreIdentity,
@@ -163,6 +158,5 @@ extension RunPlan {
 
   package func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 
-  /// Where done chunks are recorded.
   package var ledger: LedgerPlace { cause.writes && cause.keepsRecord ? .store : .file }
 }

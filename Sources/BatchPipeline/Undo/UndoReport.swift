@@ -26,7 +26,6 @@ public struct UndoReport: Sendable, Encodable {
   /// Whether every recorded row is still as the run left it.
   public var isAsLeft: Bool { outcomes.total == outcomes.succeeded }
 
-  /// Checks every row that a run of the work recorded; writes nothing.
   package init(
     undoingWork cause: some RunCause,
     run: String? = nil,

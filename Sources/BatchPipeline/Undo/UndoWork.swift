@@ -8,7 +8,6 @@ struct UndoWork: RunWork {
   let program: ProgramWork
   /// The name of the work whose run is undone.
   let name: String
-  /// The checkpoint of that work.
   let checkpoint: FilePath
   let run: String?
   let identifiers: IdentifierList?
@@ -97,7 +96,6 @@ struct UndoPlan: StoreRunPlan {
     /// The records of a run by objects.
     case objects(UndoLog<ChangeRecord>)
 
-    /// The number of rows that can be undone.
     var count: Int {
       switch self {
       case .rows(let log, _, _): log.count
@@ -283,7 +281,6 @@ struct UndoPlan: StoreRunPlan {
     return (processor, lane)
   }
 
-  /// The identifiers of the undone rows, in order.
   func identifiers(_ identity: StoreIdentity) throws(BatchError) -> PackedIdentifiers {
     switch log {
     case .rows(let log, let entity, let key):
@@ -403,7 +400,6 @@ extension Store {
     return last
   }
 
-  /// Refuses records of another database.
   fileprivate func refuseOther(_ undo: StoredUndo) throws(BatchError) {
     guard let recorded = undo.store, recorded != identity.uuid else { return }
     throw BatchError(
@@ -484,7 +480,6 @@ extension Store {
 }
 
 extension [StoredUndo] {
-  /// The first few runs, with their start times.
   fileprivate var list: String {
     prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows.grouped) rows" }.joined(
       separator: "; "

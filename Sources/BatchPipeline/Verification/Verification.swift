@@ -65,7 +65,6 @@ public struct Verification: Sendable, Encodable {
   /// Whether the job explains all differences.
   public var isAsDeclared: Bool { differenceCount == 0 }
 
-  /// Compares the database of a job with a copy, some rows at a time.
   package init(
     of job: Job,
     against file: FilePath,

@@ -8,7 +8,6 @@ import SystemPackage
 struct VerifiedRun {
   let store: Store
   let run: String
-  /// The number of done identifiers.
   let done: Int
   /// The changes that the job may make to these rows; nil if nothing may differ.
   let expected: ExpectedChanges?
