@@ -98,7 +98,6 @@ enum Bitmap {
     var bit = 0
     /// The index of the first key among these bits.
     var index = 1
-    /// The number that the lowest bit represents.
     var base: Int64
 
     init(_ segment: Segment) {

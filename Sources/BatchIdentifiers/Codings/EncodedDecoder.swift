@@ -1,4 +1,3 @@
-/// Unpacks segments of encoded keys.
 struct EncodedDecoder {
   private var scratch: [UInt8] = []
 

@@ -3,7 +3,6 @@
 /// A segment is checked as a whole before its numbers are read, so that the loops need no checks; a
 /// block is followed by readable padding.
 enum IntegerDecoder {
-  /// Decodes the keys at `range` within a segment into memory with room for them.
   static func decode(
     _ segment: Segment,
     of block: PaddedBytes,

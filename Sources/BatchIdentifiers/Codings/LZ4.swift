@@ -26,8 +26,6 @@ package enum LZ4 {
     return decompress(block, into: &output, count: count) ? output : nil
   }
 
-  /// Fills the first `count` bytes of an array with the content of a block; false if that has
-  /// another length.
   static func decompress(
     _ block: Span<UInt8>,
     into output: inout [UInt8],

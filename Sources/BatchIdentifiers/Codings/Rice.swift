@@ -139,7 +139,6 @@ enum Rice {
       place.sum = key &- 1 &- zeros(before: place) &<< shift
     }
 
-    /// Skips a word with all of its ones, and returns the key of the last one.
     @inline(__always)
     @discardableResult
     func skip(_ word: UInt64, _ ones: Int, _ place: inout Place) -> Int64 {

@@ -83,7 +83,6 @@ extension Runs {
       }
     }
 
-    /// Combines a unary part and low bits.
     @inline(__always)
     private func number(_ high: Int, _ parameter: Int, at bit: Int) -> UInt64 {
       let low = source.word(at: bit) & BitSource.mask(parameter)

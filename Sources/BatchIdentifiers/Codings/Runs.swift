@@ -40,7 +40,6 @@ enum Runs {
     }
   }
 
-  /// Gaps and lengths as coded, and their cost.
   struct Plan {
     var gaps: (parameter: Int, bits: UInt64)
     var lengths: (parameter: Int, bits: UInt64)

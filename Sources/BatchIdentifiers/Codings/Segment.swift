@@ -8,7 +8,6 @@ struct Segment {
   let count: Int
   /// The first key as stored. (Only for integer lists.)
   let firstKey: Int64
-  /// The range of the payload in the block.
   let payload: Range<Int>
 
   /// Reads the table at the start of a block.

@@ -2,7 +2,6 @@
 ///
 /// A look-up by position decodes a whole segment, and keeps neighbours of the key here.
 final class SegmentCache: Sendable {
-  /// Some decoded integers, and the position of the first one.
   struct Window: Sendable {
     var start: Int
     var integers: [Int64]

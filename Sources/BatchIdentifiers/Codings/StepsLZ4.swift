@@ -39,7 +39,6 @@ enum StepsLZ4 {
     isAscending ? Int64(bitPattern: number) &+ 1 : Int64(zigzag: number)
   }
 
-  /// Makes the payload for some numbers, which are steps or zigzag codes.
   static func encode(_ numbers: Span<UInt64>, scratch: inout [UInt8]) -> [UInt8] {
     scratch.removeAll(keepingCapacity: true)
     scratch.appendVarints(numbers)

@@ -29,7 +29,6 @@ struct UnaryReader {
     return zeros
   }
 
-  /// Skips several numbers, and returns their sum.
   @discardableResult
   mutating func skip(_ count: Int, in source: BitSource) throws(ByteReader.Damage) -> Int {
     let first = position

@@ -5,25 +5,17 @@
 package struct Remedy: Sendable, Hashable, ExpressibleByStringInterpolation {
   /// Something to set or do; the raw value is its name in Swift.
   package enum Term: String, Sendable {
-    /// The maximum time of a handler.
     case timeLimit = "its time limit"
-    /// The columns that identify a row.
     case key = "the request's key"
-    /// The maximum number of rows of a selection.
     case limit = "the request's limit"
-    /// The order of a selection.
     case order = "the request's orderBy"
     /// How to treat rows that no longer satisfy the condition.
     case recheck
-    /// The columns that a handler reads.
     case reads = "the columns that are read"
-    /// The columns that a handler writes.
     case writes = "the columns that are written"
     /// Whether a file may be replaced.
     case overwrite
-    /// How long to wait for a lock.
     case busyTimeout
-    /// The extensions of SQLite to load.
     case extensions = "its extensions"
     /// Setting a run aside and selecting again.
     case beginAnew = "start over"

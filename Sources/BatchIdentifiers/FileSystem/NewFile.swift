@@ -48,7 +48,6 @@ package final class NewFile {
     if isOpen { try? descriptor.close() }
   }
 
-  /// Writes a file atomically, replacing any file with that name.
   package static func write(
     _ bytes: [UInt8],
     to path: FilePath,

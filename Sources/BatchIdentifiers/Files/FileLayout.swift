@@ -27,7 +27,6 @@ struct FileLayout {
   var blocksOffset: Int { directoryOffset + directoryByteCount }
   var logOffset: Int { blocksOffset + blocksByteCount }
 
-  /// The preamble and the header.
   func encoded() -> [UInt8] {
     var header: [UInt8] = [keyKind.rawValue, isSorted ? 1 : 0, 0, 0]
     header.appendInteger(UInt32(blockCount))

@@ -32,7 +32,6 @@ extension IdentifierFile {
     )
   }
 
-  /// Writes a file of keys that may be stored in another file.
   package static func create(
     at path: FilePath,
     list: PackedIdentifiers,
@@ -51,7 +50,6 @@ extension IdentifierFile {
     }
   }
 
-  /// Calls `body` with the bytes of a file without records, piece by piece.
   package static func encode(
     _ list: PackedIdentifiers,
     metadata: [UInt8],

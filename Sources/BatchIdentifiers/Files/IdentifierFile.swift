@@ -113,7 +113,6 @@ extension FileLayout {
     }
   }
 
-  /// Reads and checks the start of a file, wherever its bytes come from.
   init(
     ofByteCount byteCount: Int,
     at path: FilePath,

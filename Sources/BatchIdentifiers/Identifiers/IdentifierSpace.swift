@@ -31,7 +31,6 @@ public struct IdentifierSpace: Hashable, Sendable {
 
 /// The names in an identifier, shared by all identifiers that have them.
 final class IdentifierDomain: Hashable, Sendable {
-  /// The URI grammar of the identifier.
   enum Form: UInt8 {
     case coreData
     case developerProvided

@@ -36,7 +36,6 @@ extension PersistentIdentifier {
     appendPrimaryKey(to: &text)
   }
 
-  /// Appends the URI without its last part.
   static func appendPrefix(of domain: IdentifierDomain, to text: inout [UInt8]) {
     switch domain.form {
     case .coreData, .temporary:
@@ -159,7 +158,6 @@ private struct URIParts: ~Escapable {
     return PercentEncoding.isWellFormed(text, .path) ? .reference([UInt8](copying: text)) : nil
   }
 
-  /// A name with its escapes resolved; nil if it is empty or not UTF-8.
   private func name(_ text: Span<UInt8>, _ allowed: PercentEncoding.Allowed) -> String? {
     guard !text.isEmpty, PercentEncoding.isWellFormed(text, allowed),
       let bytes = PercentEncoding.decode(text)

@@ -97,7 +97,6 @@ extension EncodedKey {
       }
     }
 
-    /// The index of the zero that ends the content starting at `offset`.
     private static func contentEnd(
       _ key: Span<UInt8>,
       from start: Int

@@ -79,7 +79,6 @@ extension EncodedKey {
       unsafe withSpan(of: blob) { append(blob: $0) }
     }
 
-    /// Appends a BLOB.
     mutating func append(blob: Span<UInt8>) {
       bytes.append(Tag.blob)
       appendEscaped(blob)

@@ -62,7 +62,6 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     return components
   }
 
-  /// The value if the key is a single integer.
   var loneInteger: Int64? {
     guard let tag = bytes.first, Tag.integers.contains(tag) else { return nil }
     let size = Tag.integerSize(tag)
@@ -112,7 +111,6 @@ public struct EncodedKey: Hashable, Comparable, Sendable, CustomStringConvertibl
     static let blob: UInt8 = 0x40
     static let fraction: UInt8 = 0xFF
 
-    /// The number of bytes after the tag of an integer.
     static func integerSize(_ tag: UInt8) -> Int { abs(Int(tag) - Int(zero)) }
   }
 }

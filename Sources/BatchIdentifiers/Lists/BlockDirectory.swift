@@ -29,7 +29,6 @@ struct BlockDirectory: Sendable {
     checksums.append(checksum)
   }
 
-  /// Adds the blocks of another list.
   mutating func append(contentsOf other: BlockDirectory) {
     for index in 0..<other.blockCount {
       append(
@@ -56,7 +55,6 @@ struct BlockDirectory: Sendable {
 
   // MARK: In files
 
-  /// The form used in files.
   func encoded(_ keyKind: IdentifierList.KeyKind) -> [UInt8] {
     var bytes: [UInt8] = []
     var previous: Int64 = 0

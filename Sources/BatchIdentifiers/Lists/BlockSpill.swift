@@ -5,7 +5,6 @@ internal import SystemPackage
 ///
 /// If no file can be written, for instance because the disk is full, blocks stay in memory.
 package final class BlockSpill: Sendable {
-  /// The maximum size of the blocks in memory.
   static let memoryLimit = 4 << 20
 
   enum Place: Sendable {
@@ -34,7 +33,6 @@ package final class BlockSpill: Sendable {
     state = Lock(State(memory: memoryLimit))
   }
 
-  /// The bytes of blocks in the file.
   var fileByteCount: Int { state.withLock { $0.fileByteCount } }
 
   /// For messages; nil if there is no file.

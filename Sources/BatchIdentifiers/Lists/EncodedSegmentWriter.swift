@@ -1,4 +1,3 @@
-/// Divides a stream of encoded keys into segments.
 struct EncodedSegmentWriter: Sendable {
   private(set) var writer: BlockWriter
   private(set) var isSorted = true

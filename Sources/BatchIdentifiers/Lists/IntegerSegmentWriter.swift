@@ -193,7 +193,6 @@ struct IntegerSegmentWriter: Sendable {
 
   // MARK: Segments of a fixed length
 
-  /// Examines some keys, and stores their steps in `steps`.
   private mutating func look(at keys: Span<Int64>) -> KeyShape {
     if steps.count < keys.count { steps = [UInt64](repeating: 0, count: SegmentCoding.plainCount) }
     var output = steps.mutableSpan
@@ -274,7 +273,6 @@ struct IntegerSegmentWriter: Sendable {
     return coding
   }
 
-  /// The cost of runs, if it is less than `best`.
   private mutating func runBits(
     _ steps: Span<UInt64>,
     _ shape: KeyShape,
@@ -318,7 +316,6 @@ struct IntegerSegmentWriter: Sendable {
     append(coding, isComplemented: false, count: keys.count, firstKey: keys[0])
   }
 
-  /// Encodes repeating numbers into `payload`, if this takes less than `best` bits.
   private mutating func encodeRepeating(_ numbers: Span<UInt64>, _ best: UInt64) -> Bool {
     guard trial.isDue(bits: best, count: numbers.count),
       StepsLZ4.isPromising(numbers, best, &seen)

@@ -24,7 +24,6 @@ extension PackedIdentifiers {
     }
   }
 
-  /// Decodes the keys at some positions into memory with room for them, starting at `start`.
   func decodeIntegers(
     in range: Range<Int>,
     into output: inout MutableSpan<Int64>,
@@ -55,7 +54,6 @@ extension PackedIdentifiers {
     return keys
   }
 
-  /// Appends the encoded keys at some positions to a collection, whose memory can be reused.
   package func appendEncodedKeys(
     in range: Range<Int>,
     to keys: inout EncodedKeys
@@ -135,7 +133,6 @@ extension PackedIdentifiers {
     return window.integers[position - window.start]
   }
 
-  /// The decoded keys around a position: its segment, or part of a long segment.
   private func window(around position: Int) throws(BatchError) -> SegmentCache.Window {
     var window = SegmentCache.Window(start: position, integers: [])
     try withSegment(at: position) { segment, start, bytes throws(ByteReader.Damage) in
@@ -149,7 +146,6 @@ extension PackedIdentifiers {
     return window
   }
 
-  /// Calls `body` with the segment that contains a position, and the position of its first key.
   private func withSegment(
     at position: Int,
     _ body: (Segment, _ start: Int, PaddedBytes) throws(ByteReader.Damage) -> Void

@@ -63,7 +63,6 @@ extension PackedIdentifiers {
     return lists[0]
   }
 
-  /// Runs of consecutive keys in order, without duplicates.
   private func united(_ runs: [IntegerStretch]) -> [IntegerStretch] {
     var united: [IntegerStretch] = []
     for var run in runs.sorted(by: { $0.first < $1.first }) {

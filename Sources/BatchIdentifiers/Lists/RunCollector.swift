@@ -133,7 +133,6 @@ struct RunCollector: Sendable {
     Runs.Plan(gaps: gaps.span, lengths: lengths.span)
   }
 
-  /// Encodes the runs of the last plan.
   func encodePlanned(to bytes: inout [UInt8]) {
     guard let plan else { return }
     Runs.encode(gaps: gaps.span, lengths: lengths.span, plan, to: &bytes)

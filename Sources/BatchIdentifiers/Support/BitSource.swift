@@ -18,7 +18,6 @@
     byteCount = bytes.count
   }
 
-  /// The eight bytes at an offset; one more byte follows.
   @inline(__always)
   private func load(_ offset: Int) -> UInt64 {
     assert(offset >= 0 && offset <= byteCount - 9)
@@ -39,7 +38,6 @@
     return (low &>> shift) | ((high &<< 1) &<< (63 &- shift))
   }
 
-  /// The sum of numbers of a fixed width; the first one starts at a bit.
   @inline(__always)
   func sum(of count: Int, width: Int, from start: Int) -> UInt64 {
     guard width > 0 else { return 0 }

@@ -6,7 +6,6 @@ struct PaddedBytes: BitwiseCopyable, ~Escapable {
   /// How many bytes after the content may be read, but not used.
   static let padding = 16
 
-  /// The bytes and their padding.
   private let padded: Span<UInt8>
   /// Without the padding.
   let count: Int

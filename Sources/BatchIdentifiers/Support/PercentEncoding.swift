@@ -56,7 +56,6 @@ enum PercentEncoding {
     return bytes
   }
 
-  /// Whether a text has only allowed characters and well-formed escapes.
   static func isWellFormed(_ text: Span<UInt8>, _ allowed: Allowed) -> Bool {
     var index = 0
     while index < text.count {

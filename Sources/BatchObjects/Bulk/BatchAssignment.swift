@@ -12,9 +12,7 @@ public struct BatchAssignment<Model: PersistentModel> {
   private enum Target {
     /// A property, and the value for its attribute; nil if the value does not have the right type.
     case attribute(PartialKeyPath<Model>, (MappedAttribute) -> Value?)
-    /// A to-one relationship and the identifier of the related object.
     case related(PartialKeyPath<Model>, PersistentIdentifier?)
-    /// A to-one relationship, by name.
     case relationship(String, PersistentIdentifier?)
   }
 

@@ -68,7 +68,6 @@ struct BatchDeletion {
 
   // MARK: The work tables
 
-  /// Creates the temporary tables before the first chunk.
   func makeWorkTables() throws(BatchError) {
     if rules.isEmpty { return }
     dropWorkTables()
@@ -226,7 +225,6 @@ struct BatchDeletion {
       )
   }
 
-  /// The SQL to find related rows that are not deleted themselves.
   private func kept(by rule: BatchDeletionRule) -> String {
     guard let target = rule.target else { return rule.related(nil) }
     let table = tables[target]
@@ -236,7 +234,6 @@ struct BatchDeletion {
       """
   }
 
-  /// Nullifies columns or deletes pairs.
   private func takeEffect(of rule: BatchDeletionRule) throws(BatchError) {
     switch rule.effect {
     case .cascade, .deny: return
@@ -281,21 +278,18 @@ struct BatchDeletionTable {
   let root: ModelEntity
   /// The columns that identify a row: the rowid, or the key if there is none.
   let references: [String]
-  /// The rows that rules delete.
   var rows: BatchReport.Rows?
 
   var reference: String { references.joined(separator: ", ") }
   var workName: String { "_batch_deleted_\(number)" }
   var workColumns: [String] { references.indices.map { "part\($0)" } }
 
-  /// The SQL that compares a row with one of the temporary table.
   func isRow(_ name: String, of work: String) -> String {
     zip(references, workColumns).map { "\(name).\($0) = \(work).\($1)" }
       .joined(separator: " AND ")
   }
 }
 
-/// The effect of a delete rule on related rows, for some entities of one table.
 struct BatchDeletionRule {
   struct Nullification {
     let column: String
@@ -316,7 +310,6 @@ struct BatchDeletionRule {
   /// The number of the table whose rows are deleted.
   let source: Int
   let effect: Effect
-  /// The table of related rows, or of pairs.
   let table: String
   /// The number of that table, if it also loses rows.
   var target: Int?

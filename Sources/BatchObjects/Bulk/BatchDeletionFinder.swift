@@ -2,7 +2,6 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Finds the tables and rules that a deletion of an entity's rows can reach.
 struct BatchDeletionFinder {
   private let container: ModelContainer
   private let report: BatchReport
@@ -16,7 +15,6 @@ struct BatchDeletionFinder {
     self.connection = connection
   }
 
-  /// Follows the rules from an entity until nothing new is found.
   mutating func find(from entity: ModelEntity) throws(BatchError) {
     _ = try number(of: entity, isRequested: true)
     var next = 0
@@ -79,7 +77,6 @@ struct BatchDeletionFinder {
     return try entity.requireKey().columns.map(SQLName.quoted)
   }
 
-  /// The relationships of all entities in a table, with the entities that have each of them.
   private func relationships(
     of table: BatchDeletionTable
   ) -> [(relationship: Relationship, members: Set<String>)] {
@@ -154,7 +151,6 @@ struct BatchDeletionFinder {
     )
   }
 
-  /// The SQL to find rows related to deleted ones.
   private static func related(
     by relationship: Relationship,
     _ deleted: DeletedRows
@@ -214,7 +210,6 @@ private struct DeletedRows {
 }
 
 extension Relationship {
-  /// Whether both relationships have the same effect when a row is deleted.
   fileprivate func hasSameRule(as other: Relationship) -> Bool {
     guard destination === other.destination, deleteRule == other.deleteRule else { return false }
     switch (storage, other.storage) {

@@ -159,7 +159,6 @@ private struct BatchInsertion<Model: PersistentModel> {
     key = try entity.entity.requireKey()
   }
 
-  /// Calls the closure for the rows of the next chunk.
   mutating func fill() throws {
     rows.removeAll(keepingCapacity: true)
     while rows.count < request.chunkSize {
@@ -348,7 +347,6 @@ private struct BatchInsertion<Model: PersistentModel> {
     return statement
   }
 
-  /// The columns that an existing row gets from a new one.
   private func updatedColumns(_ row: Row) -> [String] {
     let version = entity.versionSlot.map { entity.columns[$0] }
     let concrete = entity.concrete.map { entity.columns[$0.slot] }

@@ -97,13 +97,11 @@ final class BatchReport {
     )
   }
 
-  /// Adds rows that delete rules delete.
   func addCascaded(_ entity: ModelEntity) -> Rows {
     cascaded.append(rows(of: entity, .delete, attributes: []))
     return cascaded[cascaded.count - 1]
   }
 
-  /// Adds rows whose attributes delete rules set to nil.
   func addNullified(_ entity: ModelEntity, attributes: [String]) -> Rows {
     nullified.append(rows(of: entity, .update, attributes: attributes))
     return nullified[nullified.count - 1]
@@ -136,7 +134,6 @@ final class BatchReport {
     )
   }
 
-  /// Assigns subsequent reports to a transaction.
   func beginTransaction(by author: String?, in connection: Connection) {
     history = tracksHistory ? HistoryLog(author: author, in: connection) : nil
   }

@@ -121,7 +121,6 @@ private struct BatchUpdate {
     versionAssignment = entity.versionAssignment
   }
 
-  /// Updates the remaining rows of a chunk, within the caller's transaction.
   func apply(
     to keys: ChunkKeys,
     of selection: BatchSelection,

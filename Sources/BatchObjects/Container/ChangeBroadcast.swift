@@ -56,7 +56,6 @@ final class ContextInbox: Sendable {
     }
   }
 
-  /// Returns the changes, and removes them.
   func take() -> Content {
     contents.withLock { contents in
       defer { contents = (.changes([]), 0) }
@@ -84,7 +83,6 @@ final class ChangeBroadcast: Sendable {
     listeners.withLock { $0.inboxes[ObjectIdentifier(inbox)] = nil }
   }
 
-  /// Notifies all listeners of a save, except the context that made it.
   func send(_ changes: ModelChanges, except own: ContextInbox?) {
     guard changes.count > 0 else { return }
     let (inboxes, streams) = listeners.withLock {

@@ -21,7 +21,6 @@ public final class ModelContainer: Sendable {
   let turns: [Lock<Void>]
   /// Whether some entities share a table with entities that extend them.
   let hasHierarchies: Bool
-  /// Notifies contexts of each other's saves.
   let changes = ChangeBroadcast()
   /// Created on demand.
   @MainActor var keptMainContext: AnyObject?
@@ -103,7 +102,6 @@ public final class ModelContainer: Sendable {
     return [try configurations[0].making(tablesFor: types)]
   }
 
-  /// Uses stores that are already open.
   init(
     for types: [any PersistentModel.Type],
     stores: [Store],

@@ -1,12 +1,10 @@
 import BatchSQLite
 
-/// Derives undeclared relationships from the foreign keys of the tables.
 struct RelationshipFinder {
   let entities: [String: ModelEntity]
   let tables: [Entity]
   let mappings: [ModelMapping]
 
-  /// Each relationship with the name of its entity.
   func relationships() -> [(entity: String, relationship: Relationship)] {
     var found: [(String, Relationship)] = []
     for table in tables where table.kind == .table {
@@ -58,7 +56,6 @@ struct RelationshipFinder {
     return classes(of: source.table).map { ($0.entity.name, relationship) }
   }
 
-  /// The relationship that a foreign key implies, and its inverse.
   private func relationships(of key: ForeignKey, _ table: Entity) -> [(String, Relationship)] {
     guard let destination = refers(key), let source = root(of: table.table),
       let slot = source.slot(ofColumn: key.column)

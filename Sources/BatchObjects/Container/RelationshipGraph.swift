@@ -180,7 +180,6 @@ extension Relationship {
     )
   }
 
-  /// Whether two relationships of one entity use the same column or table.
   fileprivate func isSame(as other: Relationship) -> Bool {
     switch (storage, other.storage) {
     case (.column(let slot), .column(let otherSlot)):
@@ -201,6 +200,5 @@ extension ModelContainer {
 }
 
 extension ModelEntity {
-  /// Whether a single column can refer to rows of the entity.
   var isReferable: Bool { entity.key?.columns.count == 1 }
 }

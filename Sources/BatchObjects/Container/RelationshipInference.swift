@@ -159,7 +159,6 @@ struct RelationshipInference {
     return names != isNamed ? names : side.label < other.label
   }
 
-  /// A to-many relationship in a table of pairs.
   private func paired(_ side: Side, _ partner: Side?) throws(BatchError) -> MappedRelationship {
     if let partner, case .table(let name, let source, let target) = partner.relationship.storage {
       return side.relationship.kept(in: .table(name, source: target, target: source))
@@ -213,10 +212,8 @@ struct RelationshipInference {
 }
 
 extension MappedRelationship {
-  /// Whether the relationship has no column or table yet.
   var isInferred: Bool { if case .inferred = storage { true } else { false } }
 
-  /// The name of the column or table, if this side determines it.
   fileprivate var inferredName: String {
     if case .inferred(let name) = storage { name } else { "" }
   }

@@ -2,11 +2,9 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The differences between classes and their tables.
 struct TableComparison {
   private(set) var differences: [String] = []
 
-  /// Compares the tables of all classes in every store that has them.
   init(_ mappings: [ModelMapping], in stores: [[Entity]]) {
     for mapping in mappings {
       var isThere = false

@@ -152,7 +152,6 @@ struct TableDefinition {
     lists.reduce(into: []) { found, list in if !found.contains(list) { found.append(list) } }
   }
 
-  /// The SQL of a table of pairs.
   private static func pairs(
     _ name: String,
     _ source: (column: String, mapping: ModelMapping),
@@ -200,7 +199,6 @@ extension MappedAttribute {
 }
 
 extension SQLValue {
-  /// The type of a column for values like this one.
   fileprivate var columnType: String {
     switch self {
     case .integer: "INTEGER"

@@ -26,7 +26,6 @@ struct DeletionPropagation {
   private var marks: [Mark] = []
   /// By the object whose deletion caused them.
   private(set) var consequences: [ObjectIdentifier: [Consequence]] = [:]
-  /// The pairs that are deleted with objects.
   private(set) var partings: [(table: JoinTable, identifier: PersistentIdentifier)] = []
   /// The relationships that forbid a deletion as long as objects are related.
   private var denials: [(object: ManagedObject, relationship: Relationship)] = []
@@ -57,7 +56,6 @@ struct DeletionPropagation {
     }
   }
 
-  /// Applies the rules for some deleted objects until nothing changes any more.
   mutating func propagate(from objects: [ManagedObject]) throws(BatchError) {
     var deleted = objects
     var next = 0
@@ -110,7 +108,6 @@ struct DeletionPropagation {
     )
   }
 
-  /// New objects that were deleted.
   fileprivate var deletedNew: [ManagedObject] {
     marks.filter { $0.unsaved == .insert && $0.object.unsaved == .delete }.map(\.object)
   }
@@ -190,7 +187,6 @@ extension ModelContext {
     }
   }
 
-  /// Restores an object and reverts the effects of its deletion.
   func keep(_ object: ManagedObject) {
     var kept = [object]
     while let next = kept.popLast() {

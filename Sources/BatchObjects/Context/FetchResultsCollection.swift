@@ -9,7 +9,6 @@
 /// Like the context, the collection belongs to one task or actor, and it keeps the context alive.
 /// Like the context, it belongs to one task or actor, and it keeps the context alive.
 public struct FetchResultsCollection<Element>: RandomAccessCollection {
-  /// Creates elements, and holds the last batch of them.
   private final class Batch {
     let elements: (Range<Int>) -> [Element]
     /// How often the context has forgotten its objects by now.

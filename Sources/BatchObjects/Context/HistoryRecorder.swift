@@ -11,9 +11,7 @@ struct HistoryRecorder {
   private let container: ModelContainer
   private let connection: Connection
   private let log: HistoryLog
-  /// The previous rows of the objects.
   private var rows: [ObjectIdentifier: [SQLValue]] = [:]
-  /// The changed attributes and relationships.
   private var names: [PersistentIdentifier: Set<String>] = [:]
   /// The objects whose relationships changed, in order of discovery.
   private var related: [PersistentIdentifier] = []
@@ -55,7 +53,6 @@ struct HistoryRecorder {
     }
   }
 
-  /// Records the objects after they were written.
   func record(_ save: StoreSave) throws(BatchError) {
     var recorder = self
     let written = Set(save.updated + save.inserted)
@@ -78,7 +75,6 @@ struct HistoryRecorder {
 
   // MARK: Relationships
 
-  /// Records the relationships that change when an object refers to another one than before.
   private mutating func noteReferences(
     of object: ManagedObject,
     _ identifier: PersistentIdentifier,

@@ -124,7 +124,6 @@ enum KeyAllocation {
 }
 
 extension ManagedObject {
-  /// Whether the key contains that of another new object.
   fileprivate final var isKeyReferring: Bool {
     entity?.keySlots.contains { $0.map { references[$0] != nil } ?? false } ?? false
   }

@@ -10,7 +10,6 @@ struct LastRelated {
   let relationship: Relationship
   let list: RelatedList
 
-  /// Whether a column of the entity relates other objects to this one.
   func isKept(in column: Int, of entity: ModelEntity) -> Bool {
     guard case .inverse(let slot) = relationship.storage else { return false }
     let own = relationship.destination
@@ -18,7 +17,6 @@ struct LastRelated {
       && own.columns[slot] == entity.columns[column]
   }
 
-  /// Whether a table of pairs relates other objects to this one.
   var isKeptInPairs: Bool {
     if case .table = relationship.storage { true } else { false }
   }
@@ -31,7 +29,6 @@ extension ManagedObject {
     return (lastRelated(by: name) as? RelatedListOf<Model>)?.read()
   }
 
-  /// Relates exactly these objects to this one by a to-many relationship.
   final func setRelatedList<Model: ManagedObject>(
     _ objects: [Model],
     forKey name: String

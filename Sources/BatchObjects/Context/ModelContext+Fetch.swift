@@ -85,7 +85,6 @@ extension ModelContext {
     return objects
   }
 
-  /// Runs `body` in a read transaction of the only store that has the entity.
   private func read<Result>(
     _ request: FetchRequest,
     _ body: (IdentifierQuery, ModelEntity, Connection) throws(BatchError) -> Result
@@ -102,7 +101,6 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity in the only store that has it.
   func entity(named name: String) throws(BatchError) -> ModelEntity {
     let found = entities.flatMap { models in
       models.values.filter { SQLName.equal($0.entity.name, name) }

@@ -72,7 +72,6 @@ extension ModelContext {
     return object
   }
 
-  /// The existing objects of a few identifiers.
   package func objects(
     of identifiers: [PersistentIdentifier]
   ) throws(BatchError) -> [PersistentIdentifier: ManagedObject] {

@@ -143,7 +143,6 @@ extension ModelContext {
     }
   }
 
-  /// Runs `body` in a read transaction of the only store that has the entity of the class.
   func read<Model: PersistentModel, Result>(
     _ type: Model.Type,
     _ body: (ModelEntity, Connection) throws(BatchError) -> Result

@@ -76,7 +76,6 @@ extension ModelContext {
     }
   }
 
-  /// Casts an object, or throws `modelTypeMismatch`.
   func cast<Model: ManagedObject>(
     _ object: ManagedObject,
     as type: Model.Type
@@ -144,7 +143,6 @@ extension ModelContext {
     }
   }
 
-  /// The objects with the same key in other entities of the hierarchy.
   func objectsOfRelatives(
     _ identifier: PersistentIdentifier,
     _ entity: ModelEntity

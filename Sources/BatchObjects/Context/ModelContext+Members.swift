@@ -73,7 +73,6 @@ extension ModelContext {
     return found
   }
 
-  /// Reads related objects from the store, for selected relationships of some objects.
   func readMembers(
     of objects: some Sequence<ManagedObject>,
     where isWanted: (Relationship) -> Bool
@@ -100,7 +99,6 @@ extension ModelContext {
     )
   }
 
-  /// The object of the current row, whose columns begin at `first`.
   private func member(
     _ entity: ModelEntity,
     _ statement: borrowing Statement,
@@ -115,7 +113,6 @@ extension ModelContext {
 }
 
 extension ModelEntity {
-  /// The columns of the key, then those of the attributes.
   fileprivate var rowColumns: [String] {
     get throws(BatchError) { try entity.requireKey().columns + columns }
   }

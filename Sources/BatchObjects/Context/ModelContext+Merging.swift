@@ -114,7 +114,6 @@ extension ModelContext {
     }
   }
 
-  /// Makes an object read its row again, even if it has unsaved values.
   private func outdate(_ object: ManagedObject) {
     if object.unsaved == .delete, let row = object.row {
       // A deletion is checked against the row that it was based on.

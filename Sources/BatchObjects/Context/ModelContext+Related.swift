@@ -29,7 +29,6 @@ extension ModelContext {
 
   // MARK: Reading
 
-  /// The objects related to an object, whether saved or not.
   func related(
     to object: ManagedObject,
     by relationship: Relationship
@@ -94,7 +93,6 @@ extension ModelContext {
 
   // MARK: Changing
 
-  /// Relates exactly these objects to an object.
   func relate(
     _ object: ManagedObject,
     to others: [ManagedObject],
@@ -132,7 +130,6 @@ extension ModelContext {
     }
   }
 
-  /// Relates an object to another one, or ends the relationship.
   func set(
     _ other: ManagedObject,
     isRelated: Bool,
@@ -166,7 +163,6 @@ extension ModelContext {
     }
   }
 
-  /// Makes a column of an object refer to another one.
   private func refer(
     _ object: ManagedObject,
     at slot: Int,
@@ -202,7 +198,6 @@ extension ModelContext {
     }
   }
 
-  /// Refuses objects of other contexts and entities; inserts new ones into this context.
   func requireOwn(
     _ object: ManagedObject,
     _ entity: ModelEntity
@@ -236,7 +231,6 @@ extension ManagedObject {
 }
 
 extension SQLValue {
-  /// Whether a column with this value refers to an object.
   fileprivate func isKey(of object: ManagedObject) -> Bool {
     (object.persistentModelID.key?.components.first).map { isIdentical(to: SQLValue($0)) } ?? false
   }

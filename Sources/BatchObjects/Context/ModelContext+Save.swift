@@ -124,7 +124,6 @@ extension ModelContext {
     }
   }
 
-  /// The changes written to one store, in a transaction that is not committed yet.
   struct Written {
     fileprivate let store: Int
     fileprivate let save: StoreSave
@@ -133,7 +132,6 @@ extension ModelContext {
 
     var problems: [SaveProblem] { save.problems }
 
-    /// Restores all objects after the transaction was rolled back.
     func discard() {
       upserts.undo()
       propagation.undo()
@@ -212,7 +210,6 @@ extension ModelContext {
     return try writer(to: store)
   }
 
-  /// Refuses a store that contexts cannot write to.
   func requireWritable(_ store: Int) throws(BatchError) {
     guard container.stores[store].isWritable else {
       throw BatchError(
@@ -224,7 +221,6 @@ extension ModelContext {
     }
   }
 
-  /// Updates objects to their committed state.
   private func finish(_ save: StoreSave) {
     // Deleted objects are removed first: a new object may have the key of a deleted one.
     for case (let object, .deleted) in save.outcomes {

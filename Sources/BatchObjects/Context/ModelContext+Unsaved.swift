@@ -126,7 +126,6 @@ extension ModelContext {
 
   // MARK: New objects
 
-  /// Inserts a new object into the context, or restores a deleted one.
   func take(_ object: ManagedObject) throws(BatchError) {
     if object.modelContext === self {
       // As in SwiftData, inserting a deleted object restores it.
@@ -241,7 +240,6 @@ extension ModelContext {
 }
 
 extension ModelContainer {
-  /// The entity in the first writable store that has it.
   func writableEntity(named name: String) throws(BatchError) -> ModelEntity {
     let found = entities.compactMap { models in
       models[name] ?? models.values.first { SQLName.equal($0.entity.name, name) }

@@ -37,7 +37,6 @@ public final class ModelContext {
 
   /// Whether an owner will save the current changes, together with everything that belongs to them.
   var isSavedByOwner = false
-  /// The queue of the executor that owns the context, if there is one.
   var queue: DispatchQueue?
   /// Keeps objects with unsaved changes alive.
   var unsaved = UnsavedModels()
@@ -143,7 +142,6 @@ public final class ModelContext {
     throw error
   }
 
-  /// The beginning of every call that reads from the store.
   func beginReading() throws(BatchError) {
     try throwNoted()
     noticeSaved()
@@ -152,7 +150,6 @@ public final class ModelContext {
 
   // MARK: Objects
 
-  /// The object with this identifier, if it is in use.
   func registered(_ identifier: PersistentIdentifier) -> ManagedObject? {
     checkQueue()
     if let object = registry[identifier] { return object }
@@ -252,7 +249,6 @@ public final class ModelContext {
     }
   }
 
-  /// Whether a fault may reuse its previous row.
   private func isFresh(_ readAt: ContinuousClock.Instant) -> Bool {
     stalenessInterval < 0 || readAt.duration(to: .now) < .seconds(stalenessInterval)
   }

@@ -32,7 +32,6 @@ extension ModelEntity {
     return self.row(row, setting: slots, to: values)
   }
 
-  /// The columns that show whether a row was changed.
   var comparedSlots: [Int] { versionSlot.map { [$0] } ?? Array(columns.indices) }
 
   /// The columns that show whether a row was changed, with their previous values.

@@ -1,6 +1,5 @@
 import BatchIdentifiers
 
-/// The objects of a context by identifier, mostly without keeping them alive.
 struct ModelRegistry {
   private enum Entry {
     case kept(ManagedObject)

@@ -74,7 +74,6 @@ extension BatchError.Code {
 }
 
 extension SQLValue {
-  /// Shortened for an error.
   var shortForMessage: String {
     let text = debugDescription
     return text.count > 60 ? "\(text.prefix(59))…" : text

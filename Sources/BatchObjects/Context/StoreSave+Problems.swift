@@ -20,7 +20,6 @@ extension StoreSave {
     }
   }
 
-  /// The problems of an object, derived from SQLite's error of writing it.
   private func problems(
     of object: ManagedObject,
     _ error: BatchError
@@ -222,7 +221,6 @@ extension StoreSave {
     return problems
   }
 
-  /// The problems of rows that refer to a deleted one.
   private func referrers(
     of object: ManagedObject,
     _ entity: ModelEntity
@@ -270,7 +268,6 @@ extension StoreSave {
 }
 
 extension SaveProblem {
-  /// The problem of a property that is stored in a column.
   fileprivate init(
     _ object: ManagedObject,
     _ entity: ModelEntity,
@@ -323,7 +320,6 @@ extension ModelContext {
     return problems
   }
 
-  /// The error of a rolled-back save, with the objects that caused it.
   func naming(
     _ error: BatchError,
     inStore store: Int,

@@ -38,7 +38,6 @@ extension StoreSave {
     )
   }
 
-  /// Records a conflict if others have changed the row of an object.
   private mutating func reportConflict(of object: ManagedObject) throws(BatchError) {
     guard let entity = object.entity, let row = object.row,
       !object.persistentModelID.isTemporary
@@ -94,7 +93,6 @@ extension StoreSave {
     try statement.run()
   }
 
-  /// A value that no other row has in a column.
   private func spare(for slot: Int, of entity: ModelEntity) throws(BatchError) -> SQLValue {
     let isMandatory = try connection.value(
       "SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE AND \"notnull\"",
@@ -122,7 +120,6 @@ extension StoreSave {
 }
 
 extension BatchError {
-  /// Whether two rows have the same unique values.
   var isUniqueViolation: Bool {
     code == .constraint && sqlite?.message.hasPrefix("UNIQUE constraint failed") == true
   }

@@ -11,13 +11,10 @@ struct StoreSave {
   enum Outcome {
     /// The object has this row, and no unsaved changes.
     case stored(PersistentIdentifier, [SQLValue])
-    /// This save has deleted the row.
     case deleted
-    /// The row was gone.
     case gone
   }
 
-  /// How to treat changes that the database refuses.
   enum Manner {
     /// The error is thrown.
     case plain
@@ -31,7 +28,6 @@ struct StoreSave {
   let connection: Connection
   let policy: MergePolicy
   let manner: Manner
-  /// The errors of the database in a trial.
   var problems: [SaveProblem] = []
   private(set) var outcomes: [(object: ManagedObject, outcome: Outcome)] = []
   private(set) var inserted: [PersistentIdentifier] = []
@@ -40,11 +36,9 @@ struct StoreSave {
   private(set) var conflicts: [MergeConflict] = []
   /// Objects whose rows were unchanged, before unique values were removed from them.
   private var unchangedBefore: Set<ObjectIdentifier> = []
-  /// The identifiers that new objects will have.
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
   /// Objects for which only pairs have changed.
   private var touched: Set<PersistentIdentifier> = []
-  /// The pairs that were joined or parted.
   private(set) var writtenLinks: [UnsavedLinks.Link] = []
   /// Written objects whose rows may differ from the written values.
   private var unread: [(ManagedObject, ModelEntity, PersistentIdentifier)] = []
@@ -141,7 +135,6 @@ struct StoreSave {
     }
   }
 
-  /// The objects whose rows are as they were read.
   private func unchanged(_ objects: [ManagedObject]) throws(BatchError) -> Set<ObjectIdentifier> {
     var unchanged: Set<ObjectIdentifier> = []
     var known: Set<PersistentIdentifier> = []
@@ -222,7 +215,6 @@ struct StoreSave {
     return (entity, identifier)
   }
 
-  /// The values to write to a row that others have changed; nil for none.
   private mutating func settle(
     _ object: ManagedObject,
     _ row: [SQLValue],
@@ -247,7 +239,6 @@ struct StoreSave {
     return nil
   }
 
-  /// Drops the unsaved values of an object in favor of the row.
   private mutating func keep(
     _ object: ManagedObject,
     _ current: [SQLValue],
@@ -427,7 +418,6 @@ struct StoreSave {
 
   // MARK: Pairs
 
-  /// Joins or parts two objects in a table of pairs.
   private mutating func write(_ link: UnsavedLinks.Link) throws(BatchError) {
     guard link.source.unsaved != .delete, link.target.unsaved != .delete,
       let source = key(of: link.source), let target = key(of: link.target)
@@ -522,7 +512,6 @@ struct StoreSave {
     }
   }
 
-  /// The value of a new row in a column.
   private func value(
     of object: ManagedObject,
     at slot: Int,
@@ -586,7 +575,6 @@ struct StoreSave {
 }
 
 extension [SQLValue] {
-  /// The row with other values in some columns.
   func replacing(_ values: SlotValues<SQLValue>) -> [SQLValue] {
     var row = self
     for (slot, value) in values { row[slot] = value }

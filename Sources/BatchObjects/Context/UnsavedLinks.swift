@@ -1,4 +1,3 @@
-/// Pairs of objects to join or part in separate tables.
 struct UnsavedLinks {
   struct Link {
     let store: Int

@@ -3,15 +3,12 @@ struct UnsavedModels {
   /// Nil for objects that were removed since the last compaction.
   private var objects: [ManagedObject?] = []
   private var count = 0
-  /// The number of objects added so far.
   private(set) var additions = 0
 
   var isEmpty: Bool { count == 0 }
 
-  /// Whether this is the only object with unsaved changes.
   func areOnly(_ object: ManagedObject) -> Bool { count == 1 && contains(object) }
 
-  /// All objects, or those with one kind of pending change.
   func all(_ kind: ManagedObject.Unsaved? = nil) -> [ManagedObject] {
     objects.compactMap { $0 }.filter { kind == nil || $0.unsaved == kind }
   }
@@ -33,7 +30,6 @@ struct UnsavedModels {
     object.unsaved = kind
   }
 
-  /// Restores an earlier order of the objects.
   mutating func arrange(as objects: [ManagedObject]) {
     self.objects = objects
     count = objects.count

@@ -6,7 +6,6 @@ import BatchSQLite
 /// Some rows are excluded, since their stored values do not count, and objects that satisfy the
 /// predicate in memory are added.
 struct UnsavedOverlay<Model: PersistentModel> {
-  /// The identifiers of changed and deleted objects.
   let excluded: [PersistentIdentifier]
   /// The objects that satisfy the predicate, in the order of the descriptor.
   let matching: [Model]
@@ -97,7 +96,6 @@ extension ModelContext {
 }
 
 extension ModelEntity {
-  /// Whether objects of another entity are also objects of this one.
   func includes(_ other: ModelEntity) -> Bool {
     other.space == space
       || other.store == store && (concrete?.names.values.contains(other.entity.name) ?? false)

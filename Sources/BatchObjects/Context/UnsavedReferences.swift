@@ -41,7 +41,6 @@ struct UnsavedReferences {
   /// Whether there are so many entries that rebuilding is cheaper.
   var isFull: Bool { capacity < 0 }
 
-  /// Adds the value set on a column of an object.
   mutating func add(
     _ object: ManagedObject,
     of entity: ModelEntity,
@@ -79,7 +78,6 @@ struct UnsavedReferences {
 }
 
 extension ModelContext {
-  /// Records that a column of an object was set.
   func noteReference(of object: ManagedObject, at slot: Int, _ target: UnsavedReferences.Target) {
     guard unsavedReferences != nil || lastRelated != nil, let entity = object.entity,
       container.refers(entity, at: slot)

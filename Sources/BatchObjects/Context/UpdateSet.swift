@@ -2,12 +2,10 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The values set on objects of one entity, for rows that are updated together.
 struct UpdateSet: Sendable {
   let entity: ModelEntity
   /// Ascending.
   let keys: [Int64]
-  /// The columns to set, in the order of ``values``.
   let slots: [Int]
   let values: ValueBlock
   /// The values in columns that show whether a row was changed since it was read.

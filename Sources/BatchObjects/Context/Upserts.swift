@@ -7,7 +7,6 @@ import BatchSQLite
 ///
 /// Insertions become updates, and this can be reverted: a failed save leaves no traces.
 struct Upserts {
-  /// The previous state of an object.
   private struct Mark {
     let object: ManagedObject
     let identity: PersistentIdentifier?
@@ -44,7 +43,6 @@ struct Upserts {
   /// New objects whose rows already have objects: their values are set on these.
   private var aliases: [(alias: ManagedObject, of: ManagedObject)] = []
   private var targets: [ObjectIdentifier: ManagedObject] = [:]
-  /// The values of unsaved objects in unique columns.
   private var owners: [Place: ManagedObject] = [:]
 
   init(_ context: ModelContext) {
@@ -172,7 +170,6 @@ struct Upserts {
     return values(of: object, unique.slots, entity).flatMap { place(unique, entity, $0) }
   }
 
-  /// Records the values of an object in unique columns.
   private mutating func note(_ object: ManagedObject) {
     for unique in object.entity?.uniques ?? [] {
       if let place = place(unique, of: object) { owners[place] = object }
@@ -353,7 +350,6 @@ struct Upserts {
     context.track(object, .update)
   }
 
-  /// Applies the values set on a new object to the object that it represents.
   private mutating func set(
     _ object: ManagedObject,
     on owner: ManagedObject,
@@ -413,7 +409,6 @@ struct Upserts {
     targets[ObjectIdentifier(object)] ?? object
   }
 
-  /// Refuses a new object with a key that differs from that of its row.
   private func requireKey(
     of object: ManagedObject,
     _ identifier: PersistentIdentifier,

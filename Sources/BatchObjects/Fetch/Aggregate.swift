@@ -8,7 +8,6 @@ import BatchSQLite
 /// `.group(by: \.state)`, `.count()`, `.sum(\.price)`, `.average(\.price)`, `.min(\.created)`,
 /// `.max(\.created)`. For the average of a `Decimal`, divide its sum by the count.
 public struct Aggregate<Model: PersistentModel, Value>: Sendable {
-  /// Whether rows are grouped by this column.
   let isKey: Bool
   let column:
     @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> AggregateColumn<Value>
@@ -25,7 +24,6 @@ public struct Aggregate<Model: PersistentModel, Value>: Sendable {
 }
 
 struct AggregateColumn<Value> {
-  /// The expression to read.
   let text: String
   /// The expression to group by, if rows are grouped.
   var key: String?

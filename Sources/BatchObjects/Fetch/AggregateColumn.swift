@@ -3,10 +3,8 @@ import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
 
-/// A column of an object's table, with its codec.
 struct AttributeColumn<Value> {
   let name: String
-  /// The column in a statement.
   let column: String
   let codec: AttributeCodec<Value>
   /// The storage classes that need no further check.

@@ -78,7 +78,6 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
     return groups
   }
 
-  /// SQLite's plan for the query.
   func plan(
     of entity: ModelEntity,
     in container: ModelContainer,
@@ -109,7 +108,6 @@ public struct AggregateQuery<Model: PersistentModel, each Value>: Sendable {
   }
 }
 
-/// The SQL of an expression over a group.
 private typealias AggregateExpression =
   @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
 
@@ -136,7 +134,6 @@ extension Aggregate {
   }
 }
 
-/// The columns of an aggregate query while it is translated to SQL.
 private final class AggregateTranslation<Model: PersistentModel> {
   let object: ObjectTerm
   let translator: PredicateTranslator
@@ -162,7 +159,6 @@ private final class AggregateTranslation<Model: PersistentModel> {
   }
 }
 
-/// The values of a group, in order.
 private final class AggregateRow {
   private var values: ArraySlice<SQLValue>
 

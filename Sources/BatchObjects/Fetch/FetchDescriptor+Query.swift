@@ -75,12 +75,10 @@ extension FetchDescriptor {
     return descriptor
   }
 
-  /// The elements that remain after offset and limit.
   func window<Element>(of all: [Element]) -> [Element] {
     Array(all.dropFirst(fetchOffset ?? 0).prefix(fetchLimit ?? .max))
   }
 
-  /// Whether one object sorts before another.
   func areInOrder(_ first: Model, _ second: Model) -> Bool {
     for term in sortBy {
       if term.precedes(first, second) { return true }

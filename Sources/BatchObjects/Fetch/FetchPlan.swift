@@ -60,7 +60,6 @@ public struct FetchPlan: Sendable, CustomStringConvertible {
 }
 
 extension FetchPlan {
-  /// The plan of a translated statement that finds rows of an entity.
   init(
     of sql: String,
     about entity: ModelEntity,

@@ -14,7 +14,6 @@ public struct SortTerm<Model: PersistentModel>: Sendable {
   /// Whether the first of two objects sorts before the second by this term alone; nil is an object
   /// without a value.
   let precedes: @Sendable (Model?, Model?) -> Bool
-  /// The SQL that sorts rows.
   let sql: @Sendable (ObjectTerm, PredicateTranslator) throws(BatchError) -> String
 
   /// Sorts by a property, smallest value first.

@@ -2,7 +2,6 @@ public import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The parts of an attribute's access that do not depend on the type of its values.
 @usableFromInline
 class AnyAttributeAccess {
   final let name: String
@@ -63,7 +62,6 @@ extension ManagedObject {
     environment?.access(by: keyPath)
   }
 
-  /// Reads an attribute, as in ``subscript(_:)``.
   @usableFromInline
   final func value(of access: AnyAttributeAccess) -> SQLValue {
     guard let slot = access.slot, let row else { return self[access.name] }
@@ -71,7 +69,6 @@ extension ManagedObject {
     return changes[slot] ?? row[slot]
   }
 
-  /// Sets an attribute, as in ``subscript(_:)``.
   @usableFromInline
   final func set(_ value: SQLValue, of access: AnyAttributeAccess) {
     guard let slot = access.slot, access.settable.contains(value.storageClass), !value.isNaN,

@@ -13,7 +13,6 @@ public struct AttributeCodec<Value>: Sendable {
   public let decode: @Sendable (SQLValue) -> Value?
   /// Encodes a value for the database.
   public let encode: @Sendable (Value) -> SQLValue
-  /// How SQL can compare the stored values.
   @usableFromInline let form: AttributeForm
   /// The storage classes whose values can all be decoded; values of others may be decodable too.
   @usableFromInline let alwaysFit: StorageClasses
@@ -93,7 +92,6 @@ enum AttributeForm: Sendable {
   case other
 }
 
-/// A codec whose value type is known only to its attribute.
 protocol AttributeCoding: Sendable {
   var typeName: String { get }
   func fits(_ value: SQLValue) -> Bool

@@ -242,7 +242,6 @@ extension ManagedObject {
     return made
   }
 
-  /// The name that the class declares for an attribute, if the object has no context.
   private func draftName(_ attribute: String) throws(BatchError) -> String {
     guard let mapping = (Self.self as? any PersistentModel.Type)?.mapping else { return attribute }
     let names = mapping.attributeList.map(\.name)

@@ -21,13 +21,11 @@ open class ManagedObject {
     case insert, update, delete
   }
 
-  /// The identifiers of related objects in one state of the context.
   struct Members {
     let generation: Int
     let identifiers: [PersistentIdentifier]
   }
 
-  /// The values of an object that is not in a context yet.
   struct Draft {
     var values: [String: SQLValue] = [:]
     var related: [String: [ManagedObject]] = [:]
@@ -40,7 +38,6 @@ open class ManagedObject {
     /// The first error of setting; the context reports it when the object is inserted.
     var error: BatchError?
 
-    /// Whether this object was related to the other one.
     func refers(to object: ManagedObject) -> Bool {
       related.values.contains { $0.contains { $0 === object } }
     }
@@ -57,11 +54,9 @@ open class ManagedObject {
   final var changes = SlotValues<SQLValue>()
   /// The previous values of these columns, which the save expects to find.
   final var bases = SlotValues<SQLValue>()
-  /// The values set on an object without a context.
   final var draft = Draft()
   /// New objects that columns will refer to, once these have keys.
   final var references = SlotValues<ManagedObject>()
-  /// The last known related objects in the store, by relationship.
   final var members: [String: Members] = [:]
   final var unsaved: Unsaved?
   /// The position among the unsaved objects of the context.

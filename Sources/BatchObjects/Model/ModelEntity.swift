@@ -9,12 +9,10 @@ import BatchSQLite
 /// same columns, those of all their classes, so that one statement can read rows of any of them.
 final class ModelEntity: Sendable {
   let entity: Entity
-  /// The index of the store in the container.
   let store: Int
   let space: IdentifierSpace
   let type: ManagedObject.Type
   let columns: [String]
-  /// The positions of values by attribute name.
   let slots: [String: Int]
   /// The declared attributes, whose values must fit.
   let declared: [(slot: Int, attribute: MappedAttribute)]
@@ -22,12 +20,10 @@ final class ModelEntity: Sendable {
   let concrete: (slot: Int, names: [SQLValue: String])?
   /// The other entities of the hierarchy, which share the keys of the table.
   let relatives: [IdentifierSpace]
-  /// The entities that extend this one.
   let descendants: [IdentifierSpace]
   /// The position of each key column; nil for a column that is not an attribute.
   let keySlots: [Int?]
   let generatedSlots: Set<Int>
-  /// The position of the version number.
   let versionSlot: Int?
   /// The storage classes that each column keeps unchanged.
   let keptClasses: [StorageClasses]
@@ -35,7 +31,6 @@ final class ModelEntity: Sendable {
   /// knows.
   let defaults: [SQLValue?]
   let uniques: [UniqueColumns]
-  /// The defaults that the class itself provides for a new object.
   let madeDefaults: [(slot: Int, make: @Sendable () -> SQLValue)]
   /// The storage classes that certainly fit declared attributes.
   private let alwaysFit: [(slot: Int, classes: StorageClasses)]
@@ -260,7 +255,6 @@ extension BatchError.Code {
 }
 
 extension Entity {
-  /// A copy with the names that a class gives the entity and its attributes.
   fileprivate func claimed(by mapping: ModelMapping) -> Entity {
     let attributes = mapping.attributeList.compactMap { mapped in
       self.attributes.first { SQLName.equal($0.column, mapped.column) }?.renamed(mapped.name)

@@ -16,7 +16,6 @@ import BatchSQLite
 ///       SportCar.self, entity: "SportCar", extending: carMapping, discriminator: .text("sport"),
 ///       properties: [.inherited("maker", \.maker), .attribute("topSpeed", \.topSpeed)])
 public struct ModelMapping: Sendable {
-  /// The value that distinguishes the rows of one entity from others in the same table.
   struct Discriminator: Sendable {
     let column: String
     let value: SQLValue

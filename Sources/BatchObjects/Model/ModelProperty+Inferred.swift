@@ -173,7 +173,6 @@ extension ModelProperty {
     return made
   }
 
-  /// The value of an enumeration if its row cannot be read.
   private static func placeholder<Value>(
     _ name: String,
     _ makeDefault: (@Sendable () -> Value)?
@@ -186,7 +185,6 @@ extension ModelProperty {
     )
   }
 
-  /// The value of a `Codable` type if its row cannot be read.
   private static func decodedPlaceholder<Value: Decodable>(
     _ name: String,
     _ makeDefault: (@Sendable () -> Value)?

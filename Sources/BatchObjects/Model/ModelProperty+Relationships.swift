@@ -113,7 +113,6 @@ struct MappedRelationship: Sendable {
     case column(String)
     /// In a column of the other object's table: that of the inverse.
     case inverse
-    /// In a table of pairs.
     case table(String, source: String?, target: String?)
     /// As the other side declares, or else in a column or table of this name; see
     /// `RelationshipInference`.
@@ -129,6 +128,5 @@ struct MappedRelationship: Sendable {
   let inverse: String?
   let deleteRule: DeleteRule
 
-  /// The column, if it is in the object's own table.
   var column: String? { if case .column(let column) = storage { column } else { nil } }
 }

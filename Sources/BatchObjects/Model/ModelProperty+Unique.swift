@@ -30,12 +30,9 @@ extension ModelProperty {
   }
 }
 
-/// Columns that a class declares unique and its table keeps unique.
 struct UniqueColumns: Sendable {
-  /// The names that the class uses.
   let names: [String]
   let slots: [Int]
-  /// How each column compares and converts values.
   private let comparisons: [(collation: String, attribute: Attribute?)]
 
   /// Throws `invalidMapping` for an unknown name, or if the columns have no unique index.

@@ -9,9 +9,7 @@ public struct ModelProperty<Model: PersistentModel>: Sendable {
   var attribute: MappedAttribute?
   /// Nil unless the property is a relationship.
   var relationship: MappedRelationship?
-  /// The properties that are unique together, if this declares that.
   var unique: [String]?
-  /// The properties to index, if this declares an index.
   var index: [String]?
 
   /// Declares a property with a codec.
@@ -74,7 +72,6 @@ struct MappedAttribute: Sendable {
   let codec: any AttributeCoding
   /// The storage classes whose values can certainly be decoded.
   let alwaysFit: StorageClasses
-  /// Whether the column counts updates of the row.
   var isVersion = false
   /// Whether the history keeps the value when the row is deleted.
   var isPreserved = false

@@ -59,7 +59,6 @@ public struct ModelValidationError: Error, Sendable, Hashable, CustomStringConve
 }
 
 extension ModelMapping {
-  /// The name of a property in the mapping.
   fileprivate func nameOfProperty(_ property: AnyKeyPath) -> String {
     attributes[property]?.name ?? attributes.relationship(property)?.name
       ?? property.nameForMessage

@@ -7,7 +7,6 @@ final class ObjectEnvironment {
   /// Nil for objects whose identifiers belong to no entity of the container.
   let entity: ModelEntity?
   private(set) lazy var detached = ObjectEnvironment(context: nil, entity)
-  /// Whether this is the environment of objects removed from a context.
   let isDetached: Bool
   private(set) lazy var hasRelationships =
     entity.map { context?.container.relationships[$0.store].of($0).isEmpty == false } ?? true

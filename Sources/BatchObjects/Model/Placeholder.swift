@@ -2,7 +2,6 @@ import BatchPlatform
 
 /// The value of a property if none can be read, made from its type alone.
 enum Placeholder {
-  /// The first case of a type that can list its cases.
   static func firstCase<Value>(of type: Value.Type) -> Value? {
     func first<Cases: CaseIterable>(_ type: Cases.Type) -> Any? { type.allCases.first }
     return (type as? any CaseIterable.Type).flatMap { first($0) } as? Value

@@ -12,14 +12,12 @@ public enum DeleteRule: Sendable {
   case deny
 }
 
-/// A relationship of an entity in one store, declared or derived from foreign keys.
 struct Relationship: Sendable {
   enum Storage: Sendable {
     /// In a column of the object's row.
     case column(slot: Int)
     /// In a column of the other objects' rows.
     case inverse(slot: Int)
-    /// In a table of pairs.
     case table(JoinTable)
   }
 
@@ -38,7 +36,6 @@ struct JoinTable: Sendable, Hashable {
   /// The column with the keys of the other side.
   let target: String
 
-  /// The same table, seen from the other side.
   var reversed: JoinTable { JoinTable(table: table, source: target, target: source) }
 }
 

@@ -1,7 +1,6 @@
 import BatchRuns
 import BatchSQLite
 
-/// What an object knows about its row.
 enum StoredRow {
   /// Nothing: the row is read on demand.
   case fault
@@ -24,7 +23,6 @@ enum StoredRow {
     }
   }
 
-  /// Whether the row turned out to be gone.
   var isGone: Bool {
     if case .gone = self { true } else { false }
   }
@@ -38,7 +36,6 @@ enum StoredRow {
     if case .stale(let values, _) = self { values } else { values }
   }
 
-  /// The same row, marked as outdated.
   var outdated: StoredRow {
     switch self {
     case .read(let values, _): .read(values, at: nil)

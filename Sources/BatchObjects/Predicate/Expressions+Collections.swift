@@ -168,7 +168,6 @@ extension PredicateExpressions.Filter: TranslatableExpression {
 }
 
 extension PredicateTranslator {
-  /// The elements of a short sequence that is the same for all rows.
   fileprivate func elements<Elements: PredicateExpression>(
     of expression: Elements
   ) throws(BatchError) -> [Elements.Output.Element] where Elements.Output: Sequence {

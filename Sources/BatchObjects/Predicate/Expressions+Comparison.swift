@@ -90,7 +90,6 @@ extension PredicateTranslator {
   /// The maximum number of values to list in the statement; longer lists are looked up in Swift.
   static var greatestListCount: Int { 256 }
 
-  /// Whether a column has one of some values, byte by byte.
   private func listing(_ text: SQLText, _ stored: [SQLValue], isOptional: Bool) -> SQLText {
     let values = stored.filter { $0 != .null }
     let places = values.map { place($0) }

@@ -18,7 +18,6 @@ extension PredicateExpressions.RangeExpressionContains: TranslatableExpression {
   }
 }
 
-/// A range whose bounds are expressions.
 private protocol TranslatableRange<Bound> {
   associatedtype Bound: Comparable
 
@@ -79,7 +78,6 @@ extension PartialRangeThrough: BoundedRange {
 }
 
 extension PredicateTranslator {
-  /// Whether a term is in a range with bounds of its type.
   func containment<Value, Bounds: BoundedRange>(
     of element: Term<Value>,
     inRange range: Bounds

@@ -120,7 +120,6 @@ struct PredicateMatches<Value: Equatable>: Sequence, Codable, Sendable, CustomSt
   }
 }
 
-/// Values that predicates distinguish.
 protocol MatchedValues<Element>: Sequence {
   func condition(on element: Term<Element>, in translator: PredicateTranslator) throws(BatchError)
     -> SQLText

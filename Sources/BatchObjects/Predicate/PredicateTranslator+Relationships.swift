@@ -62,7 +62,6 @@ extension PredicateTranslator {
     )
   }
 
-  /// Whether a condition is true for one of some objects.
   func exists(
     in objects: ObjectsTerm,
     where condition: @escaping (ObjectTerm) throws(BatchError) -> SQLText

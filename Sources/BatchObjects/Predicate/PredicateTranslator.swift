@@ -55,10 +55,8 @@ final class PredicateTranslator {
 
   // MARK: Parameters and variables
 
-  /// Returns the placeholder for a value in the statement.
   func place(_ value: SQLValue) -> String { place(.value(value)) }
 
-  /// Returns the placeholder for a closure in the statement.
   func place(
     _ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue
   ) -> String {
@@ -89,13 +87,11 @@ final class PredicateTranslator {
     variables[variable.key] = term
   }
 
-  /// Returns a name for another table in the statement.
   func nextAlias(of entity: ModelEntity) -> String {
     aliases.append(entity)
     return "_related\(aliases.count)"
   }
 
-  /// Records a column that is used to find related rows.
   func note(_ candidate: IndexCandidate) { noted.append(candidate) }
 
   var relatedTables: [String] { aliases.map(\.entity.table) }
@@ -141,7 +137,6 @@ final class PredicateTranslator {
     }
   }
 
-  /// Two terms as SQL in the same representation.
   func unified<Value>(
     _ left: Term<Value>,
     _ right: Term<Value>
@@ -241,14 +236,12 @@ final class PredicateTranslator {
     return SQLText("\(SwiftFunction.sqlName)(\(list))", canFail: true)
   }
 
-  /// The name of an expression's kind, for errors, such as `SequenceContains`.
   private static func name(of type: Any.Type) -> String {
     let name = String(describing: type)
     return String(name.prefix { $0 != "<" })
   }
 }
 
-/// An expression of a predicate that can be translated to SQL.
 protocol TranslatableExpression<Output>: PredicateExpression {
   /// Throws `unsupportedPredicate` if SQL would have another meaning.
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output>

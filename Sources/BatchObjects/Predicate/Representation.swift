@@ -12,7 +12,6 @@ enum SQLOrder {
   case text
 }
 
-/// How SQL represents the values of a Swift type.
 struct Representation<Value> {
   /// Nil if the SQL value does not fit.
   let decode: (SQLValue) -> Value?
@@ -46,7 +45,6 @@ struct Representation<Value> {
     return (Value.self as? any CanonicalValue.Type).flatMap { representation(of: $0) }
   }
 
-  /// Represents the values of an attribute as they are stored.
   init(_ codec: AttributeCodec<Value>) {
     decode = codec.decode
     if codec.form == .canonical, let canonical = Self.canonical {

@@ -11,7 +11,6 @@ enum Term<Value> {
   case computed(Computation<Value>)
   /// An object or nil, from which key paths continue.
   case object(ObjectTerm)
-  /// The objects of a to-many relationship.
   case objects(ObjectsTerm)
   /// The identifier of an object, or nil.
   case identifier(ObjectTerm)
@@ -36,7 +35,6 @@ extension Term {
   }
 }
 
-/// A Swift closure that computes a value from columns of a row.
 struct Computation<Value> {
   /// The columns in SQL.
   let columns: [String]
@@ -63,7 +61,6 @@ struct ObjectTerm {
   let key: [String]
   let isPresent: SQLText
 
-  /// The current row of the statement.
   init(row entity: ModelEntity) throws(BatchError) {
     let table = SQLName.quoted(entity.entity.table)
     self.entity = entity
@@ -86,7 +83,6 @@ struct ObjectTerm {
   }
 }
 
-/// The objects of a relationship of a row.
 struct ObjectsTerm {
   let entity: ModelEntity
   /// The condition that relates their rows, given the name of their table in the statement.

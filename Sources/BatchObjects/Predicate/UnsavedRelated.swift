@@ -11,7 +11,6 @@ struct UnsavedRelated {
     var rows: [[SQLValue]] = []
   }
 
-  /// The pairs of one table, seen from one side.
   struct Pairs {
     /// The stored pairs that do not count.
     var hidden: Set<[SQLValue]> = []
@@ -56,7 +55,6 @@ extension PredicateTranslator {
       """
   }
 
-  /// Selects the keys of the rows joined with a key.
   func partners(of key: String, in table: JoinTable, ofStore store: Int) -> String {
     let (source, target) = (SQLName.quoted(table.source), SQLName.quoted(table.target))
     let stored = "SELECT \(target) FROM \(SQLName.quoted(table.table)) WHERE \(source) = \(key)"

@@ -13,10 +13,8 @@ package final class ChunkContext: @unchecked Sendable {
   let positions: Range<Int>
   /// The identifiers without a row, numbered within the positions.
   private let missing: RangeSet<Int>
-  /// The approximate number of bytes that the context holds.
   let byteCount: Int
   let hasChanges: Bool
-  /// Whether other stores must be saved too.
   let changesOtherStores: Bool
   /// The unsaved changes as values; nil if saving needs the objects.
   private let rows: UnsavedRows?
@@ -120,13 +118,11 @@ package final class ChunkContext: @unchecked Sendable {
     }
   }
 
-  /// Reverts the state of the objects after the transaction was rolled back.
   func discard() {
     if case .objects(let written) = written { written.discard() }
     written = nil
   }
 
-  /// Notifies other contexts of the changes after the transaction was committed.
   func finish() {
     switch written {
     case .rows(let changes): context.container.changes.send(changes, except: nil)

@@ -202,7 +202,6 @@ package struct ContextProcessor: ChunkProcessor {
 }
 
 extension BatchError {
-  /// The error of a chunk whose rows are changed faster than the closure runs.
   fileprivate var ofHotRows: BatchError {
     var error = self
     error.remedy =

@@ -8,7 +8,6 @@ enum ContextSelection: Sendable {
   case list(IdentifierList?)
   /// The results of a query and the index of its store, or the error of making the query.
   case query(Result<(query: IdentifierQuery, store: Int), BatchError>)
-  /// The identifiers that a closure returns.
   case closure(@Sendable () async throws -> IdentifierList)
 
   /// The index of the store, as far as it is known before the identifiers are; throws
@@ -21,12 +20,10 @@ enum ContextSelection: Sendable {
     }
   }
 
-  /// Whether a query specifies an order.
   var isOrdered: Bool {
     if case .query(.success(let query)) = self { query.query.isOrdered } else { false }
   }
 
-  /// The name of the entity, as far as it is known before the identifiers are.
   var entity: String? {
     switch self {
     case .list(let list): list?.header.entityName

@@ -17,7 +17,6 @@ public typealias ChunkBody =
 
 package struct ContextWork: Sendable {
   package let container: ModelContainer
-  /// The index of the store in the container.
   package let store: Int
   package let missingRows: MissingRows
   /// The time limit of the closure for a chunk; nil for none.
@@ -140,7 +139,6 @@ extension BatchError {
     ].contains(code)
   }
 
-  /// Converts an error that the closure of a run by objects threw.
   init(thrownByClosure error: any Error) {
     self =
       error as? BatchError

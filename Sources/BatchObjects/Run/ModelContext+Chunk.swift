@@ -2,7 +2,6 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// The objects of a part of an identifier list.
 struct ChunkObjects {
   /// The identifiers reached, in the order of the list.
   var identifiers: [PersistentIdentifier]
@@ -10,7 +9,6 @@ struct ChunkObjects {
   var objects: [ManagedObject] = []
   /// The identifiers without a row, by number.
   var missing = RangeSet<Int>()
-  /// The approximate number of bytes that the rows hold.
   var byteCount = 0
 }
 
@@ -66,7 +64,6 @@ extension ModelContext {
     }
   }
 
-  /// Reads objects whose keys are not rowids, some at a time.
   private func objectsByKey(
     of list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -95,7 +92,6 @@ extension ModelContext {
 }
 
 extension SQLValue {
-  /// The approximate number of bytes that the value holds.
   fileprivate var byteCount: Int {
     switch self {
     case .text(let text): 16 + text.utf8.count

@@ -47,7 +47,6 @@ struct ObjectPlan: StoreRunPlan {
   let hooks: RunHooks
   private let run: ObjectWork
   private let work: ContextWork
-  /// The query for the identifiers, if there is one.
   private let query: IdentifierQuery?
   private let expected: ExpectedSchema
   /// The schema of the tables that may be recorded; nil without undo.

@@ -2,7 +2,6 @@ import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
 
-/// Calls a closure with an object for each row.
 struct EachObjectHandler<Model: PersistentModel>: RowHandler {
   private let container: ModelContainer
   private let entity: ModelEntity
