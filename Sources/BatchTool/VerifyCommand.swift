@@ -77,7 +77,7 @@ struct VerifyCommand: AsyncParsableCommand {
     if !verification.isAsDeclared { ExitStatus.failed.end() }
   }
 
-  /// Compares the rows that the run recorded with the state in which it left them.
+  /// Compares the rows that the run recorded with what the run left in them.
   private func verifyByRecord() async throws {
     let report: UndoReport
     do throws(BatchError) {

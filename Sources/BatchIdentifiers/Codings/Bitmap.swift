@@ -22,7 +22,7 @@ enum Bitmap {
     [0, 0, 0, 0, 0, 0, 37, 145, 74, 0, 0, 0],
   ]
 
-  /// The share of ones, in 256ths, up to which each table is used.
+  /// Each table is used below this share of ones, in 256ths.
   private static let limits = [49, 64, 80, 93, 106, 256]
 
   static let maximumCodeBitCount = 12

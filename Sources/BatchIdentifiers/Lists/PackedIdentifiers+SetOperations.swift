@@ -9,7 +9,7 @@ extension PackedIdentifiers {
     return try union(other, steps: &steps)
   }
 
-  /// Counts the steps, of which there may be many.
+  /// Counts the steps; there may be many.
   func union(_ other: PackedIdentifiers, steps: inout Int) throws(BatchError) -> IdentifierList {
     let all = Kept(onlyHere: true, onlyThere: true, both: true)
     return try combined(with: other, keeping: all, steps: &steps)

@@ -44,7 +44,7 @@ struct RunCollector: Sendable {
     add(Runs.Run(first: first, count: keys.count - start))
   }
 
-  /// The run is in the form in which it is stored.
+  /// The run already has its stored form.
   mutating func append(_ run: Runs.Run, isComplemented: Bool) {
     self.isComplemented = isComplemented
     count += run.count

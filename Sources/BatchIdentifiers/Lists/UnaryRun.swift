@@ -1,4 +1,4 @@
-/// Collects the steps of ordered keys for which a plain bitmap is best, over several segments.
+/// Collects the steps of ordered keys that suit a plain bitmap, over several segments.
 ///
 /// If every second number is a key, nothing is shorter than a bit per number, and the overhead of a
 /// segment matters.

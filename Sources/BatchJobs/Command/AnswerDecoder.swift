@@ -20,12 +20,12 @@ struct AnswerDecoder {
   private let names: [[UInt8]]
   private let columns: [String]
 
-  /// The columns in which all digits of a number matter.
+  /// The columns whose numbers must keep all their digits.
   private let numbers: Set<Int>
 
   /// - Parameters:
   ///   - columns: The columns that may be changed.
-  ///   - numbers: Indexes of the columns in which all digits of a number matter.
+  ///   - numbers: Indexes of the columns whose numbers must keep all their digits.
   init(columns: [String], numbers: Set<Int> = []) {
     self.columns = columns
     self.numbers = numbers

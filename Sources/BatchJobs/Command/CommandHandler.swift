@@ -18,7 +18,7 @@ package struct CommandHandler: RowHandler {
     let booleans: Set<Int>
     /// The columns to read whose texts are numbers.
     let numbers: Set<Int>
-    /// The columns to write in which all digits of a number matter.
+    /// The columns to write whose numbers must keep all their digits.
     let writtenNumbers: Set<Int>
 
     package init(

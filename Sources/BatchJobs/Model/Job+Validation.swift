@@ -364,7 +364,7 @@ extension UInt8 {
 extension String {
   fileprivate var isBlank: Bool { allSatisfy(\.isWhitespace) }
 
-  /// The bytes by which SQLite compares names: it ignores case only for ASCII letters.
+  /// The bytes that SQLite compares in names: it ignores case only for ASCII letters.
   package var foldedForSQLite: [UInt8] {
     utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }

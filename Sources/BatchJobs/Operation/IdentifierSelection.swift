@@ -14,7 +14,7 @@ public struct IdentifierSelection: Sendable {
     case done
     /// The identifiers whose rows were changed, deleted or exported.
     case succeeded
-    /// The identifiers for which the action had nothing to do.
+    /// The identifiers that the action left as they were, because it had nothing to do.
     case unchanged
     /// The identifiers whose rows were gone when their turn came.
     case vanished

@@ -37,7 +37,7 @@ struct StoreSave {
   /// Objects whose rows were unchanged, before unique values were removed from them.
   private var unchangedBefore: Set<ObjectIdentifier> = []
   private var identifiers: [ObjectIdentifier: PersistentIdentifier] = [:]
-  /// Objects for which only pairs have changed.
+  /// Objects whose only changes are pairs.
   private var touched: Set<PersistentIdentifier> = []
   private(set) var writtenLinks: [UnsavedLinks.Link] = []
   /// Written objects whose rows may differ from the written values.

@@ -88,7 +88,7 @@ extension ColumnType {
       types.insert(types.remove(at: index), at: 0)
     }
     let fitting = types.first { type in values.allSatisfy { type.fits($0) } }
-    // If a value fits no declared type, the form in which it is stored determines the type.
+    // If a value fits no declared type, its stored form determines the type.
     let stored: [ColumnType] = [.int, .double, .string, .data]
     guard let type = fitting ?? stored.first(where: { type in values.allSatisfy { type.fits($0) } })
     else { return nil }

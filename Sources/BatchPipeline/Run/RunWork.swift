@@ -70,7 +70,7 @@ package struct RunSelection: Sendable {
     (self.list, self.isGiven, self.hash) = (list, isGiven, hash)
   }
 
-  /// A selection given by a caller, in which a row may occur twice but is processed once.
+  /// A selection given by a caller; a row that occurs twice in it is processed once.
   package static func given(_ list: PackedIdentifiers) throws(BatchError) -> RunSelection {
     RunSelection(list: try list.distinct(), isGiven: true)
   }

@@ -120,8 +120,8 @@ extension Job {
   ///   - overwrites: Whether to undo rows even if others have changed them since then.
   ///   - limit: The maximum number of rows to report that would be left as they are.
   /// - Returns: What the undo would restore, and what it would leave.
-  /// - Throws: An error with which ``BatchRun/init(undoing:run:only:overwriting:options:)`` would
-  ///   be refused.
+  /// - Throws: The error that makes ``BatchRun/init(undoing:run:only:overwriting:options:)`` refuse
+  ///   the undo.
   /// - Complexity: O(*n*) in the rows; one chunk of them is held at a time.
   public func planUndo(
     ofRun run: String? = nil,

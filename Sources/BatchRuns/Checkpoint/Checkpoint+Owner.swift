@@ -2,7 +2,7 @@ public import BatchIdentifiers
 import SystemPackage
 
 extension Checkpoint {
-  /// Refuses a checkpoint by which another user has replaced this run's.
+  /// Refuses a checkpoint if another user has replaced this run's with it.
   ///
   /// A checkpoint determines which rows change, so writing it amounts to the right to run the job.
   package func refuseForeignOwner(of files: RunFiles) throws(BatchError) {

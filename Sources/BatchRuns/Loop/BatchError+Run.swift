@@ -9,7 +9,7 @@ extension BatchError.Code {
   public static let noLongerMatching = Self(rawValue: "noLongerMatching")
   /// Rows have changed since they were read.
   package static let rowsChanged = Self(rawValue: "rowsChanged")
-  /// The database is not in the state in which the run left it, or its file was replaced.
+  /// The database is no longer as the run left it, or its file was replaced.
   public static let storeChanged = Self(rawValue: "storeChanged")
   /// A time limit or an operator of the server cancelled the statement.
   public static let statementCancelled = Self(rawValue: "statementCancelled")

@@ -64,7 +64,7 @@ package struct RunThrottle {
     package var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
   }
 
-  /// The maximum time for which a changed condition may go unnoticed.
+  /// The maximum time before a changed condition is noticed.
   package static let lookInterval = Duration.milliseconds(100)
   /// The maximum time lost by late wake-ups that is made up for.
   private static let slack = Duration.milliseconds(100)

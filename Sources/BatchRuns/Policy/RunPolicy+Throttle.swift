@@ -15,7 +15,7 @@ extension RunPolicy {
     public var flagFile: FilePath?
     /// Whether a vacuum of the table holds the run back; on PostgreSQL only.
     public var yieldsToVacuum: Bool
-    /// The hours of the day in which the run may work.
+    /// The hours of the day when the run may work.
     public var window: DailyWindow?
     /// What to do outside the hours of `window`.
     public var outsideWindow: OutsideWindow
