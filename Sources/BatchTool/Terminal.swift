@@ -19,9 +19,9 @@ enum Terminal {
   /// The width of the terminal, or 80.
   static var columns: Int { columns(of: STDERR_FILENO) ?? TextLayout.standardWidth }
 
-  /// The width of results: that of the terminal or of `COLUMNS`; nil otherwise.
+  /// The width of results: that of the terminal or of `COLUMNS`.
   ///
-  /// For a program that reads the results, each is on one line.
+  /// It is nil if a program reads the results, which are then on one line each.
   static var outputColumns: Int? {
     let variable = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }
     return (columns(of: STDOUT_FILENO) ?? variable).map { max($0, 40) }

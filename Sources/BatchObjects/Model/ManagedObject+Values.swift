@@ -82,7 +82,7 @@ extension ManagedObject {
 
   /// Returns the attributes as last read or saved; empty for an object that was never saved.
   ///
-  /// - Throws: For a fault, an error of ``value(forKey:)``.
+  /// - Throws: An error of ``value(forKey:)`` if the object is a fault.
   public final func committedValues() throws(BatchError) -> [String: SQLValue] {
     modelContext?.checkQueue()
     guard unsaved != .insert, !isNew else { return [:] }

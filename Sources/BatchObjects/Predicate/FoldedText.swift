@@ -74,7 +74,7 @@ public struct FoldedText: BidirectionalCollection, Hashable, Comparable, Sendabl
 extension String {
   var withoutCase: FoldedText { FoldedText(self, keepsMarks: true) }
   var withoutCaseAndMarks: FoldedText { FoldedText(self, keepsMarks: false) }
-  /// For a search text: an empty one is never found.
+  /// A text to search for; if it is empty, it is never found.
   var soughtWithoutCaseAndMarks: FoldedText {
     let folded = withoutCaseAndMarks
     // This scalar is not a character, so no text contains it.

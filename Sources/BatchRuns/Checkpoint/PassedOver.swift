@@ -59,7 +59,7 @@ package struct PassedOver: Hashable, Sendable {
 extension PassedOver {
   /// The positions in a compact form, relative to `first`, which must not exceed any of them.
   ///
-  /// For each kind with positions, the form has its number and its positions in the shorter of two
+  /// It has the number of each kind with positions, and the positions in the shorter of two
   /// encodings.
   package func packed(from first: Int) -> [UInt8] {
     var bytes: [UInt8] = []

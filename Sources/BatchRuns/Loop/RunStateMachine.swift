@@ -340,7 +340,7 @@ package struct RunStateMachine {
 
   /// Whether another span is needed because less than a chunk per worker is left.
   ///
-  /// In order, spans are processed one after another.
+  /// A run in order processes spans one after another.
   private var wantsSpan: Bool {
     guard case .running = phase, !isHeld else { return false }
     if limits.inOrder { return remaining.isEmpty && chunks.isEmpty && spans.all.isEmpty }
