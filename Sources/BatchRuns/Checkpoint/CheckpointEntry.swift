@@ -1,6 +1,5 @@
 import BatchIdentifiers
 
-/// An entry appended to a checkpoint.
 package enum CheckpointEntry {
   case progress(RunProgress)
   case failures(FailureRecord)

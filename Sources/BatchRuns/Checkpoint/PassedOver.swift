@@ -7,7 +7,6 @@ package import BatchIdentifiers
 package struct PassedOver: Hashable, Sendable {
   /// The action had nothing to do.
   package var unchanged = RangeSet<Int>()
-  /// The row was gone.
   package var vanished = RangeSet<Int>()
   /// The row no longer satisfied `where`.
   package var noLongerMatching = RangeSet<Int>()

@@ -1,6 +1,5 @@
 public import BatchIdentifiers
 
-/// The outcome of each identifier of a run.
 package struct RowOutcomes: Sendable {
   package struct PassedOverPositions: Sendable {
     package private(set) var unchanged = PositionSet()

@@ -1,6 +1,5 @@
 package import BatchIdentifiers
 
-/// The result of entering a run.
 package enum RunEntry<Part: RunPart> {
   /// This process's part of an open run.
   case part(Part)

@@ -37,7 +37,6 @@ public struct RunControl: Hashable, Sendable, Codable {
     }
   }
 
-  /// Makes an empty request.
   package init() {}
 
   /// Pauses the run, or continues it.
@@ -160,7 +159,6 @@ package protocol RunRequests: Sendable {
 
 package struct ControlFile: RunRequests {
   private let files: RunFiles
-  /// The content at the last check.
   private var seen: [UInt8]?
   /// Why the file is ignored, until the caller takes the message.
   private var complaint: String?

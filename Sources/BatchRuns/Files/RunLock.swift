@@ -177,5 +177,4 @@ package final class RunLock: Sendable {
   }
 }
 
-/// The lock files locked by this process.
 private let heldHere = Lock<Set<String>>([])

@@ -12,7 +12,6 @@ package enum FoundRunState: Sendable {
 
 /// A run as its record describes it, before any decision.
 package struct FoundRun<Record> {
-  /// The ID of the run's work, if it has one.
   package let runID: String?
   package let state: FoundRunState
   /// Whether the last execution was a retry of failed identifiers.
@@ -40,7 +39,6 @@ package struct FoundRun<Record> {
   }
 }
 
-/// The recorded runs of a job.
 package struct FoundRuns<Record> {
   /// The runs that were not set aside; the last one takes precedence.
   package var runs: [FoundRun<Record>]
@@ -64,7 +62,6 @@ extension FoundRun: Sendable where Record: Sendable {}
 extension FoundRuns: Sendable where Record: Sendable {}
 
 package struct RunRequest: Sendable {
-  /// The ID of the work; nil if it has none.
   package var runID: String?
   /// Whether to set an unfinished run aside and begin a new one.
   package var fresh: Bool

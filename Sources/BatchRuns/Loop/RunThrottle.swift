@@ -21,7 +21,6 @@ package struct RunThrottle {
   }
 
   package struct StoreHold: Hashable, Sendable {
-    /// A short name of the reason.
     package let name: String
     package let reason: String
 
@@ -51,7 +50,6 @@ package struct RunThrottle {
     }
 
     package let cause: Cause
-    /// The reason as users see it.
     package let reason: String
     /// The time until the next check; short, since an operator may change the settings.
     package let duration: Duration

@@ -18,7 +18,6 @@ package struct ValueBlock: Sendable, Equatable {
   @inlinable package static var realKind: UInt8 { 2 }
 
   package private(set) var columnCount: Int
-  /// The number of rows that fit into the block.
   @usableFromInline package let capacity: Int
   @usableFromInline package var count: Int
   // Only this module sets them; code inlined into the loops of a store reads them.
@@ -230,7 +229,6 @@ package struct ValueBlock: Sendable, Equatable {
     kinds[range(ofColumn: column)].contains(Kind.unset.rawValue)
   }
 
-  /// Whether any column of the row is set.
   package func isSet(_ row: Int) -> Bool {
     for column in 0..<columnCount where kinds[column * capacity + row] != Kind.unset.rawValue {
       return true
