@@ -33,7 +33,13 @@ public struct UndoReport: Sendable, Encodable {
     overwriting overwrites: Bool = false,
     showing limit: Int = 5
   ) async throws(BatchError) {
-    let work = UndoWork(undoing: cause, run: run, only: identifiers, overwriting: overwrites)
+    let work = UndoWork(
+      undoing: cause,
+      run: run,
+      only: identifiers,
+      overwriting: overwrites,
+      fresh: true
+    )
     let plan = try await UndoPlan(work, in: nil)
     entity = plan.undo.entity
     self.run = UndoableRun(plan.undo, of: cause)
