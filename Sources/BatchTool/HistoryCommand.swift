@@ -41,7 +41,7 @@ struct HistoryCommand: AsyncParsableCommand {
           String(run.startedAt.prefix(19)).replacing("T", with: " "),
           Format.seconds(summary.elapsedSeconds),
           run.undo.map { $0.isPartial ? "partly undone" : "undone" }
-            ?? Self.word(for: summary.state),
+            ?? Self.word(for: summary),
           summary.total.grouped,
           summary.outcomes.succeeded.grouped,
           summary.outcomes.failed.grouped
@@ -60,7 +60,8 @@ struct HistoryCommand: AsyncParsableCommand {
     return padded.joined(separator: " ")
   }
 
-  private static func word(for state: RunState) -> String {
-    state == .completedWithFailures ? "failures" : state.rawValue
+  private static func word(for run: RunSummary) -> String {
+    if run.wasKilled { return "killed" }
+    return run.state == .completedWithFailures ? "failures" : run.state.rawValue
   }
 }

@@ -143,6 +143,9 @@ import Testing
     )
     guard status["done"] as? Int ?? 0 < 50 else { return }
     #expect(abs((status["elapsedSeconds"] as? Double ?? 0) - told) < 2, "\(told), \(status)")
+    // It had one process.
+    #expect(status["processSeconds"] as? Double == status["elapsedSeconds"] as? Double, "\(status)")
+    #expect(try BatchProgram.run("history", "a.json", in: directory).output.contains(" killed "))
     let history = try BatchProgram.run("history", "a.json", "--json", in: directory).output
     let run = try #require((try JSONOutput.object(history)["runs"] as? [[String: Any]])?.first)
     #expect(run["wasKilled"] as? Bool == true, "\(run)")

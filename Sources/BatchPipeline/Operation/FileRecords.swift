@@ -56,7 +56,9 @@ struct FileRecords: RunRecords {
       summary.wasKilled = true
       summary.throttle = nil
       summary.waiting = nil
-      summary.elapsedSeconds = try await checkpoint.elapsedSeconds(of: cause)
+      let elapsed = try await checkpoint.elapsedSeconds(of: cause)
+      summary.processSeconds? += elapsed - summary.elapsedSeconds
+      summary.elapsedSeconds = elapsed
     } else if summary.state.isGoingOn,
       let recorded = checkpoint.progress.recordedAt ?? checkpoint.metadata.startSeconds
     {

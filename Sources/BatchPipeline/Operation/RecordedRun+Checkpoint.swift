@@ -24,6 +24,7 @@ extension RecordedRun {
       summary.outcomes = done.outcomes
       summary.chunks = done.chunks
       if let seconds = try? await checkpoint.elapsedSeconds(of: cause) {
+        summary.processSeconds? += seconds - summary.elapsedSeconds
         summary.elapsedSeconds = seconds
       }
     }
