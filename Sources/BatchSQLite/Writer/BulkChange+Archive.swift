@@ -4,7 +4,6 @@ package import BatchIdentifiers
 extension BulkChange {
   /// The destination of deleted rows.
   package struct Archive: Sendable {
-    /// The table.
     package let entity: Entity
     /// The columns that receive copies, named like their sources.
     package let columns: [String]
@@ -14,25 +13,17 @@ extension BulkChange {
     var abortsOnConflict = false
   }
 
-  /// The statement that creates the archive before the first chunk; nil without an archive, and if
-  /// it exists.
   package var archiveCreation: String? {
     if case .delete(let archive) = action { archive?.creation } else { nil }
   }
 }
 
 extension BulkChange.Archive {
-  /// Makes an archive from a table's name.
+  /// Makes an archive from a table's name; the table may be missing if `isCreated`.
   ///
-  /// - Parameters:
-  ///   - name: The table's name.
-  ///   - entity: The entity whose rows it receives.
-  ///   - isCreated: Whether to create a missing table.
-  ///   - schema: The existing entities.
-  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: The database.
   /// - Throws: `BatchError` of code `unknownEntity` or `unknownAttribute`, with the statement to
-  ///   run, if the table or one of its columns is missing; `invalidSQL` if rows would not reach the archive.
+  ///   run, if the table or one of its columns is missing; `invalidSQL` if rows would not reach the
+  ///   archive.
   package init(
     named name: String,
     for entity: Entity,
@@ -133,11 +124,11 @@ extension BulkChange.Archive {
 }
 
 extension Connection {
-  /// Refuses to archive rows of a table if a deleted row takes others of the table with it, or changes them, by enforced foreign
-  /// keys.
+  /// Refuses an archive if deleting a row also deletes or changes other rows of the table, or rows
+  /// of the archive, through enforced foreign keys.
   ///
-  /// These would not reach the archive as they were. The same holds for rows of the archive.
-  /// Triggers may do the same, but nothing predicts them.
+  /// Those rows would not reach the archive as they were. Triggers may do the same, but that cannot
+  /// be predicted.
   func requireWholeArchive(_ archive: String, of table: String) throws(BatchError) {
     let isReached = try value(
       """
@@ -164,7 +155,6 @@ extension Connection {
 }
 
 extension Attribute {
-  /// The column's definition in a statement that creates or alters a table.
   fileprivate var definition: String {
     // A type with other characters than words and numbers could be parsed as more than a type.
     let isPlain = type.wholeMatch(of: /[\w ]+(?:\(\s*[+-]?\d+\s*(?:,\s*[+-]?\d+\s*)?\))?/) != nil
@@ -179,11 +169,11 @@ extension Attribute {
 }
 
 extension Entity {
-  /// The statement that creates a table for copies of the rows: with the stored columns, their
+  /// The statement that creates a table for copies of the rows: the stored columns with their
   /// types, collations and NOT NULL, and the primary key.
   ///
-  /// It leaves out what might refuse an old row: foreign keys, other unique constraints, CHECK and
-  /// triggers. The new table is STRICT and WITHOUT ROWID if this one is: in a table that is not
+  /// It omits what might refuse an old row: foreign keys, other unique constraints, CHECK and
+  /// triggers. The new table is STRICT and WITHOUT ROWID if this one is. In a table that is not
   /// STRICT, a column of type ANY would convert its values.
   fileprivate func creation(
     ofCopy name: String,
@@ -232,7 +222,10 @@ extension Entity {
 }
 
 extension WriterLane {
-  /// Creates the archive of a change, if it has to be created.
+  /// Creates the archive of a change, unless it exists.
+  ///
+  /// - Throws: `BatchError` of code `otherRun` if it is missing although the run has moved rows to
+  ///   it.
   ///
   /// - Throws: `BatchError` of code `otherRun` if it is gone with rows that the run has deleted.
   package func makeArchive(of change: BulkChange, isFirst: Bool) throws(BatchError) {

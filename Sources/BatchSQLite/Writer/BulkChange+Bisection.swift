@@ -5,17 +5,12 @@ extension BulkChange {
   /// Changes the rows of one chunk and skips those that fail alone, inside the caller's
   /// transaction.
   ///
-  /// A part that fails is undone and tried again in halves, down to single identifiers: two more
-  /// tries for each halving, so about 2·log2(n) for one failing row among n.
+  /// A part that fails is undone and retried in halves, down to single identifiers. Each halving
+  /// costs two more attempts, so one failing row among n costs about 2·log2(n).
   ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - before: The current rows, if known and to be recorded.
-  ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - connection: The connection, in a transaction.
-  /// - Returns: The identifiers' outcomes, and those that failed, ascending.
-  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
-  ///   than a row.
+  /// - `before`: The current rows, if they are known and must be recorded.
+  /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
+  ///   more than one row.
   func write(
     to keys: ChunkKeys,
     before: RowsBefore? = nil,
@@ -84,9 +79,9 @@ extension BulkChange {
     }
   }
 
-  /// The error with the identifier of its row, found by halves.
+  /// The error with the identifier of its row, found by bisection.
   ///
-  /// This begins a new transaction and leaves it for the caller to roll back.
+  /// Begins a new transaction that the caller must roll back.
   private func culprit(
     of failure: BatchError,
     _ keys: ChunkKeys,

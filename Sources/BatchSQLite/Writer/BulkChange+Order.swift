@@ -2,16 +2,12 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// Whether the outcome of rows depends on the order in which they change.
+  /// Whether the order in which rows change affects the outcome.
   ///
-  /// - Parameters:
-  ///   - isAsked: Whether an order was asked for, which then holds for what triggers and subqueries
-  ///     see of other rows, too.
-  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: A connection to the database, to compile statements; runs nothing.
-  /// - Returns: Whether a written column is part of a unique index, or rows are deleted to which
-  ///   others of the same table refer.
-  /// - Throws: Errors of SQLite.
+  /// - `isAsked`: Whether the job asks for an order. That order also determines what triggers and
+  ///   subqueries see of other rows.
+  /// - Returns: True if a written column is part of a unique index, or if deleted rows are referred
+  ///   to by other rows of their table.
   package func dependsOnOrder(
     _ isAsked: Bool,
     enforcesForeignKeys: Bool,
@@ -33,7 +29,7 @@ extension BulkChange {
       """,
       table
     )
-    // Expressions, conditions and generated columns name their columns only in their texts.
+    // Expressions, conditions and generated columns mention columns only in their SQL text.
     let texts = try connection.texts(
       """
       SELECT s.sql FROM pragma_index_list(?1) AS i JOIN sqlite_schema AS s ON s.name = i.name
@@ -56,14 +52,14 @@ extension BulkChange {
 
   /// A foreign key of the table that refers to the table itself.
   private struct OwnReference {
-    /// Whether a row to which another refers cannot be deleted.
+    /// Whether the key prevents the deletion of a row that others refer to.
     let restricts: Bool
-    /// The referring columns, each with the one it refers to.
+    /// The referring columns, each with the column that it refers to.
     var columns: [(from: String, to: String)] = []
 
     /// The condition for a row of `child` to refer to one of `parent`.
     func condition(_ child: String, _ parent: String) -> String {
-      // SQLite compares them as the column of the parent is compared.
+      // SQLite compares with the affinity and collation of the parent's column.
       columns.map { "\(parent).\($0.to) = \(child).\($0.from)" }.joined(separator: " AND ")
     }
   }
@@ -94,18 +90,14 @@ extension BulkChange {
     columns.map { "\(table).\(SQLName.quoted($0))" }.joined(separator: ", ")
   }
 
-  /// The query in the order in which its rows can be deleted, where enforced foreign keys of their
-  /// table refer to the table itself: a row before those that it refers to.
+  /// The query in an order that allows deletion if enforced foreign keys of the table refer to the
+  /// table itself: referring rows come before the rows that they refer to.
   ///
   /// Rows mostly refer to older ones, which have smaller rowids or keys.
   ///
-  /// - Parameters:
-  ///   - query: The query.
-  ///   - limit: How long to look for rows that refer to others; nil to look at all of them.
-  ///   - connection: A connection to the database.
-  /// - Returns: Nil to keep the order of the list: unless rows refer to others that come before them
-  ///   there, and none to one that comes after it.
-  /// - Throws: Errors of SQLite.
+  /// - `limit`: How long to search for referring rows; nil for no limit.
+  /// - Returns: Nil if the query's own order is kept. It is replaced only if some rows refer to
+  ///   rows with smaller keys and none refers to a row with a larger key.
   /// - Complexity: Reads the rows that satisfy the query's condition, and the keys they refer to.
   package func deletionOrder(
     of query: IdentifierQuery,
@@ -129,8 +121,8 @@ extension BulkChange {
     return query.ordered(by: columns.map { "\(SQLName.quoted($0)) DESC" })
   }
 
-  /// For each foreign key that keeps a row from being deleted while others of its table refer to it,
-  /// the SQL that finds their keys by that of the row.
+  /// For each foreign key of the table to itself that restricts deletions, the SQL that finds the
+  /// keys of the rows that refer to a given row.
   func referring(in connection: Connection) throws(BatchError) -> [String] {
     let isParent = key.columns.map { "_batch_parent.\(SQLName.quoted($0)) IS ?" }
     return try ownReferences(in: connection).filter(\.restricts).map { reference in
@@ -144,8 +136,8 @@ extension BulkChange {
 }
 
 extension IdentifierQuery {
-  /// Whether a row that satisfies the request satisfies another condition too; nil if that takes
-  /// longer than `limit` to find out.
+  /// Whether some row satisfies both the request and another condition; nil if the answer takes
+  /// longer than `limit`.
   fileprivate func hasRow(
     where other: String,
     within limit: Duration?,

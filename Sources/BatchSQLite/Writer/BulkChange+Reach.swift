@@ -12,17 +12,13 @@ extension BulkChange {
     case anything
   }
 
-  /// What changing a row may affect besides the row: by a trigger, or by a foreign key.
+  /// What changing a row may affect besides the row, through a trigger or a foreign key.
   ///
-  /// One statement for many rows then differs from one for each: it checks `where` before the first
-  /// change, and foreign keys after the last.
+  /// If it affects anything, one statement for many rows differs from one statement for each row:
+  /// it checks `where` before the first change, and foreign keys after the last.
   ///
-  /// - Parameters:
-  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: A connection to the database, to compile statements; runs nothing.
-  /// - Returns: Something if a trigger writes a table that the change reads, which includes its
-  ///   own, or an enforced foreign key refers to a column that is set.
-  /// - Throws: Errors of SQLite.
+  /// - Returns: Something if a trigger writes a table that the change reads, including its own
+  ///   table, or if an enforced foreign key refers to a column that is set.
   package func reach(
     enforcesForeignKeys: Bool,
     in connection: Connection
@@ -58,10 +54,12 @@ extension BulkChange {
     return try connection.value(sql, .text(entity.table)) != nil
   }
 
-  /// The same change, in which a conflict fails the row instead of replacing others or leaving it as it is, as the
-  /// table's conflict clauses would have it: nobody would hear of these rows.
+  /// The same change, except that a conflict fails the row.
   ///
-  /// Only where there are such clauses: the one of a statement overrides those in triggers.
+  /// The table's own conflict clauses would replace or skip rows without reporting it.
+  ///
+  /// Applies only to tables with such clauses, since the clause of a statement overrides those in
+  /// triggers.
   package func failingOnConflict(in connection: Connection) throws(BatchError) -> BulkChange {
     var change = self
     change.abortsOnConflict = try !connection.conflictClauses(of: entity.table).isEmpty
@@ -89,8 +87,9 @@ extension BulkChange {
 }
 
 extension Connection {
-  /// What the constraints of a table do about conflicts: `replace`, `ignore`, `fail`, `rollback`; not `abort`, which is
-  /// what all others do.
+  /// The conflict clauses of a table's constraints: `replace`, `ignore`, `fail` or `rollback`.
+  ///
+  /// Excludes `abort`, the default.
   func conflictClauses(of table: String) throws(BatchError) -> Set<String> {
     let sql = "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND lower(name) = lower(?)"
     guard case .text(let definition)? = try value(sql, .text(table)) else { return [] }

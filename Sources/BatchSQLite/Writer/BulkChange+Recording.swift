@@ -2,7 +2,7 @@ import BatchRuns
 import BatchIdentifiers
 
 extension BulkChange {
-  /// What is recorded of the rows, so that the change can be undone.
+  /// What an undo needs of the changed rows.
   package var undoShape: UndoShape {
     let columns: [String]
     var kind = UndoShape.Kind.update
@@ -17,7 +17,6 @@ extension BulkChange {
     return UndoShape(key: key.columns, columns: columns, kind: kind)
   }
 
-  /// The declared types of the recorded columns.
   package var recordedTypes: [String] {
     undoShape.columns.map { column in
       entity.attributes.first { $0.column == column }?.type ?? ""
@@ -31,12 +30,14 @@ extension BulkChange {
     return change
   }
 
-  /// Whether workers read the old rows for the records while the lane writes others.
+  /// Whether workers read the old rows for the records while the lane writes other chunks.
   ///
-  /// A deletion records the rows that it finds, and only then knows them.
+  /// A deletion cannot: it records the rows that it finds when it runs.
   var recordsAhead: Bool { undoRun != nil && isIndependent && !undoShape.isDeletion }
 
-  /// The rows that the change is about to write.
+  /// The rows that the change will write.
+  ///
+  /// - Returns: Nil if more than one row was requested and they are too large to hold at once.
   ///
   /// - Returns: Nil if they are too large to hold at once, unless it is a single row.
   func rowsBefore(
@@ -48,18 +49,18 @@ extension BulkChange {
     }
   }
 
-  /// Whether a worker finds out something about a chunk before its turn.
+  /// Whether a worker reads rows of a chunk before the chunk's turn.
   func readsAhead(_ keys: ChunkKeys, isScattered: Bool) -> Bool {
     let isRangeEnough = isRangeEnough && !isScattered
     return recordsAhead
       || isIndependent && keys.canBeLocated(by: key, isRangeEnough: isRangeEnough)
   }
 
-  /// Whether rows are changed by one statement, so that it need not be known before which they are.
+  /// Whether a key range is enough to find the rows, because one statement changes them all.
   var isRangeEnough: Bool {
     switch action {
     case .update, .delete(archive: nil): undoRun == nil
-    // Their statements must find the same rows.
+    // Two statements must find the same rows.
     case .delete, .assign: false
     }
   }
@@ -69,17 +70,13 @@ extension BulkChange {
     isScattered && isIndependent && isRangeEnough ? keys.unfiltered : keys
   }
 
-  /// The places of a chunk's rows, and the rows to record, read by a worker before the chunk's turn.
+  /// The locations of a chunk's rows, and the rows to record, as read by a worker before the
+  /// chunk's turn.
+  ///
+  /// Includes rows that the change will skip, since that is not known yet. Has no rows if they are
+  /// too large to hold at once.
   ///
   /// They include those that the change will leave alone, since it is not yet known which.
-  ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - lookCount: The earlier ``ForeignCommitWatch/lookCount`` of the lane.
-  ///   - isScattered: Whether each row changes pages of its own.
-  ///   - connection: The worker's connection.
-  /// - Returns: Without rows if they are too large to hold at once.
-  /// - Throws: Errors of SQLite.
   func readAhead(
     _ keys: ChunkKeys,
     lookCount: Int,
@@ -105,8 +102,8 @@ extension BulkChange {
 
   /// Saves the rows before and after the change.
   ///
-  /// The latter are read in the change's transaction, to include the effects of triggers, defaults
-  /// and types.
+  /// The new rows are read in the change's transaction, to include the effects of triggers,
+  /// defaults and types.
   func record(
     _ before: RowsBefore,
     of keys: ChunkKeys,
@@ -171,12 +168,9 @@ extension BulkChange {
 }
 
 extension ValueBlock {
-  /// The rows in the order of another block; missing rows have no values.
+  /// The rows in the order of another block, which begins with the same key columns.
   ///
-  /// - Parameters:
-  ///   - other: Rows whose first columns are the key, as in this block.
-  ///   - keyCount: The number of key columns.
-  /// - Returns: As many rows as the other block has.
+  /// Rows missing from this block have no values.
   fileprivate func aligned(with other: ValueBlock, by keyCount: Int) -> ValueBlock {
     let isAligned =
       count == other.count

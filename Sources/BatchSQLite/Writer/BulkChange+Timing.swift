@@ -1,9 +1,9 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// What chunks took that were tried.
+/// The measured cost of the chunks tried.
 package struct TriedChunks: Sendable {
-  /// The time for each identifier of each chunk, in seconds, without commits.
+  /// The seconds per identifier of each chunk, without commits.
   private var times: [Double] = []
   private var rows = 0
   private var pages = 0
@@ -14,26 +14,27 @@ package struct TriedChunks: Sendable {
     self.pages += pages
   }
 
-  /// The time for an identifier; the median, since somebody else may have had the processor.
+  /// The seconds per identifier.
+  ///
+  /// This is the median, since other processes may have used the processor.
   package var secondsPerRow: Double { times.sorted()[times.count / 2] }
 
-  /// The pages that were read for an identifier, nearly all of which a change also writes.
+  /// The pages read per identifier.
+  ///
+  /// A change writes nearly all of them.
   package var pagesPerRow: Double { Double(pages) / Double(max(rows, 1)) }
 }
 
 extension BulkChange {
-  /// Changes chunks as a run does, and rolls each back at once, to find out how long a run takes.
+  /// Estimates how long a run takes: changes chunks as a run does, and rolls each one back.
   ///
-  /// No page reaches the database or its log. Others wait for the lock as long as for a chunk of a
-  /// run.
+  /// No page reaches the database or its log. Other writers wait for the lock as long as they would
+  /// for a chunk of a run.
   ///
-  /// - Parameters:
-  ///   - chunks: The chunks; the first one warms up the others.
-  ///   - isRowByRow: Whether each row has its own statement.
-  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - limit: How long others may wait at most for one of them.
-  ///   - store: The store.
-  /// - Returns: Nil if they fail, take longer or cannot be tried, as when somebody else writes.
+  /// - `chunks`: The chunks; the first one only warms up the caches.
+  /// - `limit`: How long other writers may wait for one chunk.
+  /// - Returns: Nil if chunks fail, take longer or cannot be tried, for example because another
+  ///   connection writes.
   package func tried(
     _ chunks: [ChunkKeys],
     isRowByRow: Bool,
@@ -50,7 +51,7 @@ extension BulkChange {
     do throws(BatchError) {
       let connection = try Connection(path: store.path, options: options)
       defer { connection.close() }
-      // Nothing may leave the cache before it is rolled back, nor a journal be written.
+      // Pages must not leave the cache before the rollback, and no journal file may be written.
       try connection.execute("PRAGMA cache_spill = OFF")
       try connection.execute("PRAGMA temp_store = memory")
       if try connection.journalMode() != "wal" {

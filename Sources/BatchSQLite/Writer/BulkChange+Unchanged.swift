@@ -3,15 +3,12 @@ import BatchIdentifiers
 extension BulkChange {
   /// The condition that a row already has exactly the values of an update.
   ///
-  /// A value is compared as it would be stored: the column applies its affinity, since the sign
-  /// removes that of an expression, and texts are compared by bytes. A column that stores any value
-  /// unchanged, such as one without a type, has 1 and 1.0 as two values; one of type ANY is such a
-  /// column in a STRICT table, and has NUMERIC affinity in others.
+  /// It is never NULL.
   ///
-  /// - Parameters:
-  ///   - assignments: The new values of the columns of `entity`.
-  ///   - entity: The entity.
-  /// - Returns: A condition that is never NULL.
+  /// A value is compared as it would be stored. The unary plus removes the affinity of an
+  /// expression, so the column applies its own; text is compared by bytes. A column that stores
+  /// every value unchanged, such as one without a type, distinguishes 1 from 1.0. A column of type
+  /// ANY does so in a STRICT table, and has NUMERIC affinity in others.
   package static func unchanged(
     _ assignments: [(column: String, value: SQLExpression)],
     of entity: Entity
@@ -25,7 +22,8 @@ extension BulkChange {
           "\(name) COLLATE BINARY IS +\(value) AND typeof(\(name)) = typeof(\(value))"
       }
       if kept.contains(.real) {
-        // Not every integer is a real; one written as a text counts as changed, and is written.
+        // Not every integer is exact as a real. A value given as text counts as changed, and is
+        // written.
         return "\(name) IS iif(typeof(\(value)) = 'integer', CAST(\(value) AS REAL), \(value))"
       }
       return "\(name) COLLATE BINARY IS +\(value)"

@@ -2,13 +2,10 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// What the change writes: directly, by triggers, and by foreign-key actions.
+  /// The tables and columns that the change writes: directly, by triggers, and by foreign-key
+  /// actions.
   ///
-  /// - Parameters:
-  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: A connection to the database, to compile statements; runs nothing.
-  /// - Returns: Tables and columns; an upper bound if that depends on the rows.
-  /// - Throws: Errors of SQLite.
+  /// This is an upper bound if it depends on the rows.
   package func writes(
     enforcesForeignKeys: Bool,
     in connection: Connection
@@ -18,7 +15,6 @@ extension BulkChange {
     return written
   }
 
-  /// What the statements of the change write themselves.
   private var ownWrites: WrittenColumns {
     var written = WrittenColumns()
     switch action {
@@ -30,13 +26,10 @@ extension BulkChange {
     return written
   }
 
-  /// What the change causes to be written besides, by triggers and by foreign-key actions.
+  /// The tables and columns that triggers and foreign-key actions write in response to the change,
+  /// possibly in the same table.
   ///
-  /// - Parameters:
-  ///   - enforcesForeignKeys: Whether foreign keys are enforced.
-  ///   - connection: A connection to the database, to compile statements; runs nothing.
-  /// - Returns: Tables and columns, which may be of the table itself; an upper bound if that depends on the rows.
-  /// - Throws: Errors of SQLite.
+  /// This is an upper bound if it depends on the rows.
   package func effects(
     enforcesForeignKeys: Bool,
     in connection: Connection
@@ -60,7 +53,7 @@ extension BulkChange {
     return effects
   }
 
-  /// What the foreign keys that refer to a table write when the table is written.
+  /// The columns that foreign-key actions write if a table is written.
   private static func actions(
     of table: String,
     written: WrittenColumns,

@@ -4,14 +4,9 @@ package import BatchIdentifiers
 extension BulkChange {
   /// Changes the rows of one chunk, inside a transaction of the lane.
   ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - ahead: What a worker has read, used if no other connection has committed since.
-  ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - lane: The lane.
-  /// - Returns: The identifiers' outcomes, and those that failed, ascending.
-  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
-  ///   than a row.
+  /// - `ahead`: What a worker has read; used only if no other connection has committed since.
+  /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
+  ///   more than one row.
   package func write(
     to keys: ChunkKeys,
     readAhead ahead: ReadAhead? = nil,
@@ -28,22 +23,20 @@ extension BulkChange {
     return try write(to: ahead.keys, before: ahead.rows, onFailure: policy, in: connection)
   }
 
-  /// The keys with their rows' places, unless rows change one by one, inside the caller's
-  /// transaction.
+  /// The keys with the locations of their rows, read inside the caller's transaction.
+  ///
+  /// Keys stay as they are if rows change one by one.
   func located(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> ChunkKeys {
     guard isIndependent else { return keys }
     return try keys.located(by: key, in: entity, isRangeEnough: isRangeEnough, connection)
   }
 
-  /// Changes all rows of one chunk, inside the caller's transaction; the first failure ends it.
+  /// Changes all rows of one chunk, inside the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - firstValue: The computed row for the first key, if there are any.
-  ///   - before: The current rows, if known and to be recorded.
-  ///   - connection: The connection.
-  /// - Returns: The rows' outcomes.
-  /// - Throws: The error of the first row that fails.
+  /// Stops at the first failure.
+  ///
+  /// - `firstValue`: The index of the computed row for the first key.
+  /// - `before`: The current rows, if they are known and must be recorded.
   func writeAll(
     to keys: ChunkKeys,
     firstValue: Int = 0,
@@ -53,7 +46,7 @@ extension BulkChange {
     guard let undoRun else { return try change(keys, firstValue, in: connection) }
     let found = if let before { before } else { try rowsBefore(keys, in: connection) }
     guard let before = found else {
-      // Too large to hold at once: as two chunks.
+      // The rows are too large to hold at once, so write the chunk in two halves.
       let middle = keys.identifierCount / 2
       var written = try writeAll(to: keys.part(0..<middle), firstValue: firstValue, in: connection)
       let rest = try writeAll(
@@ -111,14 +104,18 @@ extension BulkChange {
     return written
   }
 
-  /// Whether a row may get another key: no column of a key is set, but SQLite may compute one from
-  /// those that are.
+  /// Whether a row may get another key.
+  ///
+  /// The change sets no key column, but SQLite may compute a generated one from columns that are
+  /// set.
   private var mayChangeKeys: Bool {
     !isDeletion && entity.attributes.contains { $0.isGenerated && key.columns.contains($0.column) }
   }
 
-  /// Refuses a change after which the keys of the changed rows no longer find them: neither an undo
-  /// nor a comparison would, and another row of the list could now have such a key.
+  /// Refuses a change after which the old keys no longer find the changed rows.
+  ///
+  /// An undo or a comparison would miss them, and another row of the list could now have such a
+  /// key.
   private func requireSameKeys(
     _ keys: ChunkKeys,
     except missed: RangeSet<Int>,
@@ -205,10 +202,10 @@ extension BulkChange {
 
   /// Runs the statement for a range of keys, unless some of their rows will not change.
   ///
-  /// SQLite does not note the rows of a table without rowids: only if all have changed, is it known
-  /// which.
+  /// SQLite does not report the rows of a table without rowids, so which rows changed is known only
+  /// if all of them did.
   ///
-  /// - Returns: Whether all have changed; else nothing was done.
+  /// - Returns: Whether all rows changed; otherwise nothing was done.
   private func changesAll(
     in range: LocatedKeys,
     _ firstValue: Int,
@@ -232,9 +229,9 @@ extension BulkChange {
     return isWhole
   }
 
-  /// Runs the statement for a range of rowids, and for keys that are not there.
+  /// Runs the statement for a range of rowids, then for the keys whose rows were not located in it.
   ///
-  /// - Returns: The numbers of the keys whose rows it did not change.
+  /// - Returns: The numbers of the keys whose rows were not changed.
   private func missed(
     in range: LocatedKeys,
     _ firstValue: Int,
@@ -250,7 +247,7 @@ extension BulkChange {
       try run(changeSQL(for: keys), for: keys, firstValue: firstValue, in: connection) { _ in }
       return connection.changes == count ? nil : (connection.changes, changed.sorted)
     }
-    // The keys differ, so as many rows as keys are the rows of all of them.
+    // The keys are distinct, so if as many rows changed as there are keys, none was missed.
     guard let changed else { return RangeSet() }
     var missed: [Int] = []
     var elsewhere: [Int] = []
@@ -273,7 +270,7 @@ extension BulkChange {
     return RangeSet(ascending: missed.sorted())
   }
 
-  /// Runs a statement for each run of keys or key, and `body` after each.
+  /// Runs a statement for each range of keys or single key, and calls `body` after each.
   private func run(
     _ sql: String,
     for keys: ChunkKeys,
@@ -295,8 +292,8 @@ extension BulkChange {
     if case .delete(let archive?) = action { archive.entity.table } else { nil }
   }
 
-  /// The error about a row that a trigger or a conflict clause keeps from a statement; nil if the schema has none that
-  /// could.
+  /// The error for a row that a trigger or a conflict clause protects from a statement; nil if the
+  /// schema has none that could.
   private func keepsRow(
     from sql: String,
     on table: String,
@@ -327,17 +324,17 @@ extension BulkChange {
     )
   }
 
-  /// Finds out why rows were not changed: an existing row already had the new values, if such rows
-  /// are left alone, or did not satisfy `where`; the others are gone.
+  /// Finds out why rows were not changed: they already had the new values, no longer satisfy
+  /// `where`, or no longer exist.
   ///
-  /// - Throws: `BatchError` of code `constraint` for a row that a trigger keeps as it is.
+  /// - Throws: `BatchError` of code `constraint` if a trigger or a conflict clause skips a row.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: ChunkKeys,
     in connection: Connection
   ) throws(BatchError) -> PassedOver {
     let numbers = Array(missed.ranges.joined())
-    // Few of a range's keys may have many other rows between them.
+    // Between a few keys of a range, there may be many other rows.
     let keys = keys.lookedUpSingly.selecting(numbers)
     let rowID = keys.isRange ? keys.rowID(of: key) : "NULL"
     func isTrue(_ conditions: [String]) -> String {

@@ -2,7 +2,7 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension Recheck {
-  /// Stops at rows that no longer satisfy `where`, if the job demands it.
+  /// Stops if rows no longer satisfy `where` and the job demands that they do.
   func check(_ outcomes: Outcomes) throws(BatchError) {
     guard self == .fail, outcomes.noLongerMatching > 0 else { return }
     throw BatchError(
@@ -13,23 +13,23 @@ extension Recheck {
   }
 }
 
-/// A change that SQL alone can make: the chunk's identifiers go directly to the writer lane,
-/// without reading rows.
+/// A change that SQL alone can make.
+///
+/// The identifiers of a chunk go directly to the writer lane, and no rows are read.
 package struct BulkChange: Sendable {
   /// The change to each row.
   package enum Action: Sendable {
     /// Sets columns to expressions over the old row.
     case update([(column: String, value: SQLExpression)])
-    /// Deletes the row, after copying it to an archive if there is one.
+    /// Deletes the row, after copying it to the archive if there is one.
     case delete(archive: Archive?)
     /// Sets columns to values computed for each row; see ``RowTransform``.
     case assign([Assignment])
   }
 
-  /// A column set to computed values.
   package struct Assignment: Sendable {
     let column: String
-    /// The index of its value in a row.
+    /// The index of the column's value in a computed row.
     let number: Int
     /// Whether some rows keep their value.
     var isPartial = false
@@ -40,26 +40,28 @@ package struct BulkChange: Sendable {
   package let entity: Entity
   package let key: EntityKey
   package internal(set) var action: Action
-  /// What must still be true of a row: the part of `where` that is checked again.
+  /// The part of `where` that is checked again when a row changes.
   package let predicate: SQLExpression?
   package let recheck: Recheck
   package let parameters: [String: SQLValue]
-  /// Whether a row already has the new values; nil to write such rows anyway.
+  /// The condition that a row already has the new values; nil to write such rows anyway.
   package var isUnchanged: SQLExpression?
-  /// Whether a conflict fails the row, whatever conflict clause the table has; see ``failingOnConflict(in:)``.
+  /// Whether a conflict fails the row despite the table's own conflict clauses; see
+  /// ``failingOnConflict(in:)``.
   package var abortsOnConflict = false
   /// The run whose undo records save the old rows; nil to save nothing.
   var undoRun: String?
-  /// What the schema must be like; nil for anything.
+  /// The schema that each chunk requires; nil to accept any.
   var expected: ExpectedSchema?
-  /// Whether a worker's rows stay current until their turn unless another connection commits:
-  /// changing one affects no other.
+  /// Whether rows read by a worker stay current until their turn unless another connection commits.
+  ///
+  /// This holds if changing one row affects no other.
   package var isIndependent = false
   /// Whether the outcome of rows depends on the order in which they change; see
   /// ``dependsOnOrder(_:enforcesForeignKeys:in:)``.
   package var orderMatters = false
 
-  /// Makes a change of an entity's rows; the expressions must have been checked.
+  /// - Precondition: The expressions have been checked.
   package init(
     entity: Entity,
     key: EntityKey,
@@ -76,7 +78,6 @@ package struct BulkChange: Sendable {
     self.parameters = parameters
   }
 
-  /// The columns that it sets; none for a deletion.
   package var writtenColumns: [String] {
     switch action {
     case .update(let assignments): assignments.map(\.column)
@@ -103,16 +104,15 @@ package struct BulkChange: Sendable {
     return conditions.joined(separator: " AND ")
   }
 
-  /// What must be true of a row found by its key.
+  /// The conditions for a row found by its key to be changed.
   var matchConditions: [String] {
     var conditions: [String] = []
-    // An identifier names a row of the entity, not of another one in the same table.
+    // An identifier names a row of this entity, not of another entity in the same table.
     if let own = entity.condition { conditions.append(own) }
     if let predicate, recheck != .off { conditions.append(predicate.sql) }
     return conditions
   }
 
-  /// The statement that changes rows by keys of this form.
   package func changeSQL(for keys: ChunkKeys) -> String {
     switch action {
     case .update(let assignments):
@@ -135,7 +135,7 @@ package struct BulkChange: Sendable {
         return "\(SQLName.quoted(assignment.column)) = \(written)"
       }
       let set = values + version(beside: assignments.map(\.column))
-      // Rows change in key order, as they would one by one.
+      // Rows change in key order, as they would if changed one by one.
       let order = keys.scan(of: key)
       return """
         UPDATE \(orAbort)\(table)\(order) SET \(set.joined(separator: ", ")) \
@@ -146,7 +146,7 @@ package struct BulkChange: Sendable {
 
   private var orAbort: String { abortsOnConflict ? "OR ABORT " : "" }
 
-  /// Increments the version number by which others notice changes.
+  /// Increments the version number that tells other programs about the change.
   private func version(beside columns: [String]) -> [String] {
     guard let column = entity.versionColumn,
       !columns.contains(where: { SQLName.equal($0, column) })
@@ -155,7 +155,6 @@ package struct BulkChange: Sendable {
     return ["\(name) = ifnull(\(name), 0) + 1"]
   }
 
-  /// The statement that copies rows to the archive, or nil without one.
   package func archiveSQL(for keys: ChunkKeys) -> String? {
     guard case .delete(let archive?) = action else { return nil }
     let columns = SQLName.list(archive.columns)
@@ -171,8 +170,10 @@ package struct BulkChange: Sendable {
     for sql in statements { _ = try connection.prepare(sql) }
   }
 
-  /// The statements of a chunk that can be compiled now: not those that name an archive that does
-  /// not exist yet, which has no triggers either.
+  /// The statements of a chunk that can be compiled now.
+  ///
+  /// Excludes those that name an archive that does not exist yet, since a new archive has no
+  /// triggers.
   package var statements: [String] {
     let keys = ChunkKeys.shape(of: key)
     let archiving = archiveCreation == nil ? archiveSQL(for: keys) : nil
@@ -181,7 +182,7 @@ package struct BulkChange: Sendable {
 }
 
 extension Statement {
-  /// Binds the job's parameters that the statement uses.
+  /// Binds those parameters of the job that the statement uses.
   func bind(_ parameters: [String: SQLValue]) throws(BatchError) {
     for (name, value) in parameters {
       if let index = parameterIndex(":" + name) { try bind(value, at: index) }

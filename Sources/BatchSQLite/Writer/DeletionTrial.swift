@@ -1,25 +1,22 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Tests rows one after another against the foreign keys by which rows of their table refer to others
-/// of it.
+/// Tests one row after another against the foreign keys of a table to itself.
 package struct DeletionTrial {
-  /// Finds the keys of the rows that refer to a row.
+  /// The statements that find the keys of the rows that refer to a row.
   private let referring: [String]
   private let table: String
   /// The keys of the rows that have passed.
   private var passed: Set<[SQLValue]> = []
 
-  /// Makes a trial for the rows that a change deletes.
-  ///
-  /// - Throws: Errors of SQLite about the schema. Returns nil if no such foreign key restricts it.
+  /// Makes a trial for the rows that a change deletes; nil if no such foreign key restricts it.
   package init?(of change: BulkChange, in connection: Connection) throws(BatchError) {
     referring = try change.referring(in: connection)
     table = change.entity.table
     if referring.isEmpty { return nil }
   }
 
-  /// What keeps a row from being deleted, after the rows that have passed; nil if nothing does.
+  /// The reason why a row cannot be deleted after those that have passed; nil if it can.
   package mutating func problem(with key: [SQLValue], in connection: Connection) -> String? {
     for sql in referring {
       guard let statement = try? connection.prepare(sql),

@@ -2,7 +2,7 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension ExpectedSchema {
-  /// The same, with an archive that rows of the target are moved to.
+  /// The same schema, with the archive that receives the table's rows.
   func archiving(
     _ change: BulkChange,
     in connection: Connection
@@ -22,8 +22,8 @@ extension ExpectedSchema {
 }
 
 extension WriterLane {
-  /// Has each chunk verify that the schema is as the run expects, and for the change of a run, that
-  /// its archive stays as it is now.
+  /// Makes each chunk verify that the schema is as the run expects, and that the archive of
+  /// `change` stays as it is now.
   package func expect(
     _ schema: ExpectedSchema,
     for change: BulkChange? = nil

@@ -3,29 +3,33 @@ import Synchronization
 
 /// Notices commits of other connections to a lane's database.
 ///
-/// The lane looks, now and then; everything that waits for such a commit remembers the number of
-/// the look it knows, and asks for commits since. Only the lane looks, so its version and its last
-/// find need no protection; that they are atomic lets workers read the number of looks beside it.
+/// Only the lane checks, and it counts its checks. Code that depends on such commits remembers the
+/// number of the last check it knows, and asks for commits since. The version and the last find are
+/// used by the lane alone and need no protection. All three are atomic so that workers can read the
+/// number of checks at any time.
 package final class ForeignCommitWatch: Sendable {
   private let looks = Atomic(0)
-  /// SQLite's version of the database at the last look.
+  /// SQLite's data version at the last check.
   private let version: Atomic<Int64>
-  /// The look that last found a commit.
+  /// The number of the check that last found a commit.
   private let lastFind = Atomic(0)
 
-  /// Starts to watch: commits from now on count.
+  /// Starts to watch; counts commits from now on.
   init(_ connection: Connection) throws(BatchError) {
     version = Atomic(try connection.dataVersion())
   }
 
-  /// How often the lane has looked: a worker notes it before reading, since a commit seen by then
-  /// is part of what it reads.
+  /// The number of checks so far.
+  ///
+  /// A worker notes it before reading, since any commit found by then is part of what it reads.
   package var lookCount: Int { looks.load(ordering: .acquiring) }
 
-  /// Looks, and returns whether another connection has committed since so many looks.
+  /// Checks for commits, and returns whether another connection has committed since the given
+  /// check.
   ///
-  /// In a transaction that may write, the answer is true until it ends. Commits of `connection`, the
-  /// lane's own, do not count: <https://www.sqlite.org/pragma.html#pragma_data_version>.
+  /// In a transaction that may write, the answer stays true until the transaction ends. Commits of
+  /// `connection`, the lane's own, do not count:
+  /// <https://www.sqlite.org/pragma.html#pragma_data_version>.
   func hasSeenCommit(since lookCount: Int, in connection: Connection) throws(BatchError) -> Bool {
     let found = try connection.dataVersion()
     let thisLook = looks.load(ordering: .relaxed) + 1

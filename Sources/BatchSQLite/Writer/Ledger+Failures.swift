@@ -3,7 +3,6 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Ledger {
-  /// Creates the table of failed identifiers if it is missing.
   static func createFailureTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """

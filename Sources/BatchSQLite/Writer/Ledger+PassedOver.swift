@@ -2,7 +2,6 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension Ledger {
-  /// Creates the table of passed-over identifiers if it is missing.
   static func createPassedOverTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -13,13 +12,11 @@ extension Ledger {
     )
   }
 
-  /// Enters the passed-over identifiers of a chunk, inside its transaction; nothing for a chunk
-  /// without any, as most are.
+  /// Enters the passed-over identifiers of a chunk, inside its transaction.
   ///
-  /// - Parameters:
-  ///   - passedOver: The identifiers, by number in the chunk.
-  ///   - positions: The chunk.
-  ///   - connection: The connection.
+  /// Most chunks have none and get no entry.
+  ///
+  /// - `passedOver`: The identifiers, by number in the chunk.
   /// - Throws: Errors of SQLite, and `BatchError` of code `damagedFile` for an invalid entry.
   func enter(
     _ passedOver: PassedOver,
@@ -30,7 +27,7 @@ extension Ledger {
     guard let retried else {
       return try enter(passedOver.packed(from: 0), at: positions.lowerBound, in: connection)
     }
-    // Retried identifiers are scattered, and each may be the first of its chunk.
+    // Retried identifiers are scattered, and each one may be the first of its original chunk.
     var again = PassedOver()
     again.formUnion(passedOver) { retried.positions[positions.lowerBound + $0] }
     guard let first = again.first else { return }
@@ -56,9 +53,8 @@ extension Ledger {
     )
   }
 
-  /// The entries of a run after a position.
-  ///
-  /// - Returns: About as much as may be held at once; nil if nothing is left.
+  /// The entries of a run after a position, about as many as may be held at once; nil if none are
+  /// left.
   static func passedOver(
     ofRun run: String,
     after last: Int?,
@@ -84,7 +80,6 @@ extension Ledger {
 }
 
 extension PassedOver {
-  /// Adds a ledger's packed identifiers.
   fileprivate mutating func add(
     _ bytes: [UInt8],
     from first: Int,
@@ -99,8 +94,8 @@ extension PassedOver {
 }
 
 extension Store {
-  /// The outcome of each identifier of a run, at one moment; nil if the store does not know the
-  /// run.
+  /// The outcome of each identifier of a run, from a single snapshot; nil if the store does not
+  /// know the run.
   package func rowOutcomes(ofRun run: String) async throws(BatchError) -> RowOutcomes? {
     try await connection(label: "batch.outcomes").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in

@@ -2,7 +2,7 @@ import BatchRuns
 import BatchIdentifiers
 
 extension Ledger {
-  /// Enters another failure of an identifier, inside the transaction that tried it.
+  /// Enters another failure of an identifier, inside the transaction of the retry.
   func enterAgain(
     _ failure: (position: Int, error: BatchError),
     of retried: RetriedIdentifiers,
@@ -21,7 +21,7 @@ extension Ledger {
     )
   }
 
-  /// Removes the identifiers of a chunk that did not fail again, and replaces their failures by
+  /// Removes the identifiers of a chunk that succeeded this time, and replaces their failures by
   /// their outcomes.
   func replacingFailures(
     _ retried: RetriedIdentifiers,
@@ -31,7 +31,7 @@ extension Ledger {
   ) throws(BatchError) -> Ledger {
     var removed = 0
     for place in places {
-      // Identifiers that failed again have a higher attempt by now.
+      // Identifiers that failed again have a higher attempt number by now.
       try connection.execute(
         "DELETE FROM _batch_failure WHERE run = ? AND position = ? AND attempt = ?",
         .text(run),

@@ -1,17 +1,16 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// The record of done chunks in the store.
+/// The record of completed chunks in the store.
 ///
-/// Each chunk's row is written in the chunk's own transaction, so that data and record agree: after
+/// The row of a chunk is written in the chunk's own transaction, so data and record agree after
 /// SIGKILL, after a power failure, and in every copy of the file.
 struct Ledger {
   let run: String
   var done: DoneRanges
-  /// The failed identifiers that chunks retry; nil if chunks are positions to do.
+  /// The failed identifiers that chunks retry; nil if chunks process new positions.
   var retried: RetriedIdentifiers?
 
-  /// Creates the ledger's tables if they are missing.
   static func createTables(in connection: Connection) throws(BatchError) {
     try StoredRun.createTable(in: connection)
     try connection.execute(
@@ -31,12 +30,9 @@ struct Ledger {
 
   /// Removes a job's finished runs and some others.
   ///
-  /// - Parameters:
-  ///   - job: The job's name.
-  ///   - runs: Runs to remove even if unfinished.
-  ///   - kept: A run to keep in any case.
-  ///   - oldestEnd: The earliest end of finished runs whose IDs are remembered; nil for all.
-  ///   - connection: The connection, in a transaction.
+  /// - `runs`: Runs to remove even if unfinished.
+  /// - `kept`: A run to keep in any case.
+  /// - `oldestEnd`: The earliest end of finished runs whose IDs are remembered; nil for all.
   /// - Returns: The number of removed runs.
   /// - Throws: Errors of SQLite, and `BatchError` of code `damagedFile` for a ledger that
   ///   contradicts itself.
@@ -69,7 +65,7 @@ struct Ledger {
     return count
   }
 
-  /// Removes the remains of removed runs.
+  /// Removes what removed runs have left in other tables.
   static func removeLeftovers(in connection: Connection) throws(BatchError) {
     for table in ["_batch_ledger", "_batch_failure", "_batch_passed_over", "_batch_list"] {
       try connection.execute(
@@ -78,13 +74,12 @@ struct Ledger {
     }
   }
 
-  /// Makes the empty ledger of a run.
   init(of run: String) {
     self.run = run
     done = DoneRanges()
   }
 
-  /// Reads the ledger of a run, or nil if the store does not know the run.
+  /// Reads the ledger of a run; nil if the store does not know the run.
   init?(of run: String, in connection: Connection) throws(BatchError) {
     let tables = try connection.value(
       "SELECT count(*) FROM sqlite_schema WHERE name IN ('_batch_run', '_batch_ledger')"
@@ -126,9 +121,9 @@ struct Ledger {
     )
   }
 
-  /// Enters a done chunk, inside its transaction and after its failures.
+  /// Enters a completed chunk, inside its transaction and after its failures.
   ///
-  /// - Returns: The ledger as of that transaction's commit.
+  /// - Returns: The ledger after that transaction commits.
   func entering(
     _ row: DoneRanges.Row,
     in connection: Connection
@@ -150,7 +145,7 @@ struct Ledger {
     return copy
   }
 
-  /// Writes a row, replacing one with the same beginning.
+  /// Writes a row, replacing one with the same first position.
   func write(_ written: DoneRanges.Row, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "INSERT OR REPLACE INTO _batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -3,30 +3,31 @@ package import BatchIdentifiers
 
 /// Keeps the write-ahead log of a lane short.
 ///
-/// Another connection moves most pages to the database in a pass beside the lane, which keeps
-/// writing. The lane then moves the few pages written meanwhile, after which the log restarts.
+/// Another connection moves most pages to the database in a pass, while the lane keeps writing. The
+/// lane then moves the few pages written during the pass, after which the log restarts.
 final class LogCheckpointer {
   /// Whether Litestream replicates the database and decides when the log restarts.
   ///
-  /// It copies the log, and holds a read lock that prevents an earlier restart
+  /// Litestream copies the log, and holds a read lock that prevents an earlier restart
   /// (<https://litestream.io/how-it-works/>).
   let leavesLogToLitestream: Bool
 
-  /// The lane's connection.
   private let connection: Connection
-  /// Makes the passes.
+  /// The connection that makes the passes.
   let checkpointer: StoreConnection
   private let synchronous: Synchronous
   private let pageSize: Int
   /// The number of frames above which the log is checkpointed.
   private let frames: Int
-  /// The frames in the log at the lane's last checkpoint.
+  /// The number of frames in the log at the lane's last checkpoint.
   private var doneFrames = 0
-  /// The current pass, and its end.
+  /// The current pass, and its result once it has ended.
   private var pass: (task: Task<Void, Never>, end: Lock<Result<Void, BatchError>?>)?
-  /// Whether there was a pass since the lane's last checkpoint.
+  /// Whether a pass has run since the lane's last checkpoint.
   private var hasPassed = false
-  /// Why the log of a committed chunk could not be checkpointed; that chunk is done nevertheless.
+  /// Why the log could not be checkpointed after a chunk was committed.
+  ///
+  /// The chunk itself succeeded.
   private var failure: BatchError?
   /// When a commit last tried to restart the log.
   private var triedAt: ContinuousClock.Instant?
@@ -45,12 +46,11 @@ final class LogCheckpointer {
     leavesLogToLitestream = try connection.isReplicatedByLitestream()
   }
 
-  /// The length of the log in bytes.
   var logBytes: Int {
     WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
-  /// Throws a failure since the last call.
+  /// Throws a failure that occurred since the last call.
   func throwFailure() throws(BatchError) {
     _ = isPassing
     guard let failure else { return }
@@ -58,21 +58,23 @@ final class LogCheckpointer {
     throw failure
   }
 
-  /// Starts a pass when the log has grown enough since the last one, and finishes its work.
+  /// Starts a pass if the log has grown enough since the last one, and completes the work of a pass
+  /// that has ended.
   ///
-  /// With readers in it, the log keeps growing after a checkpoint, and a checkpoint for each commit
-  /// would be wasteful.
+  /// While readers use the log, it keeps growing after a checkpoint, so checkpointing on each
+  /// commit would be wasteful.
   func checkpointIfLong(besideOthers othersWrite: Bool) {
     let frames = connection.logFrames
     if frames < doneFrames { doneFrames = 0 }
-    // Others checkpoint in their commits when the log has SQLite's 1,000 pages, and wait for it.
+    // Other connections checkpoint in their commits when the log has SQLite's default of 1,000
+    // pages, and that delays them.
     let most = othersWrite ? min(self.frames, 500) : self.frames
     guard !isPassing, frames - doneFrames >= most else { return }
     guard hasPassed else { return startPass() }
     hasPassed = false
     do {
-      // What others have written meanwhile is little, but would keep the log from restarting; so do
-      // readers, if it has grown since the last checkpoint.
+      // Frames that others wrote during the pass are few, but would keep the log from restarting.
+      // So do readers, if the log has grown since the last checkpoint.
       let wentOn = doneFrames > 0
       var isComplete: Bool
       if leavesLogToLitestream {
@@ -96,7 +98,7 @@ final class LogCheckpointer {
         try await checkpointer.perform { connection throws(BatchError) in
           try connection.setSynchronous(synchronous)
           try connection.checkpoint()
-          // The lane's own checkpoint syncs the database, and should find little to sync.
+          // The lane's own checkpoint syncs the database, and should find little left to sync.
           if synchronous != .off { try connection.syncDatabase() }
         }
       } catch {
@@ -107,7 +109,9 @@ final class LogCheckpointer {
     pass = (task, end)
   }
 
-  /// Whether a pass is under way; takes the end of one that is not.
+  /// Whether a pass is running.
+  ///
+  /// Collects the result of a pass that has ended.
   private var isPassing: Bool {
     guard let end = pass?.end.withLock({ $0 }) else { return pass != nil }
     pass = nil
@@ -115,31 +119,32 @@ final class LogCheckpointer {
     return false
   }
 
-  /// The current pass, if the log must not grow until it ends: the disk is slower than the lane, or
-  /// chunks change many pages.
+  /// The current pass, if the log must not grow until it ends, because the disk is slower than the
+  /// lane or chunks change many pages.
   var overduePass: Task<Void, Never>? {
     guard let pass, connection.logFrames - doneFrames >= frames * 3 / 2 else { return nil }
     return pass.task
   }
 
-  /// The current pass.
   var currentPass: Task<Void, Never>? { pass?.task }
 
   /// Empties the log, unless another connection reads from it or writes.
   func empty() throws(BatchError) {
     guard leavesLogToLitestream else {
-      // Others must not wait long for the write lock.
+      // Other writers must not wait long for the write lock.
       _ = try connection.emptyLog(lockTimeout: .milliseconds(20))
       return
     }
     if try connection.copyLog(), mayCommit(at: .now) {
-      // Without Litestream, whose table may be a leftover, a commit restarts the log; with it, the
-      // log has one page more. If the database is locked, this happens later.
+      // Without Litestream, whose table may be a leftover, a commit restarts the log. With
+      // Litestream, the log gets one more page. If the database is locked, a later call does it.
       try? connection.rewriteHeader()
     }
   }
 
-  /// Whether a commit may try again to restart the log, which makes it longer each time.
+  /// Whether a commit may try again to restart the log.
+  ///
+  /// Each attempt makes the log longer.
   private func mayCommit(at now: ContinuousClock.Instant) -> Bool {
     if let triedAt, triedAt.duration(to: now) < .seconds(10) { return false }
     triedAt = now

@@ -1,9 +1,9 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// The run that a lane works on: its ledger, and whether it is still the lane's.
+/// The run that a lane works on: its ledger, and whether the lane still owns it.
 struct OwnedRun {
-  /// The ledger as the lane has left it; nil if it works on no run of the store.
+  /// The ledger after the lane's last commit; nil if the lane works on no run of the store.
   private(set) var ledger: Ledger?
   private let owner = RunOwner()
   private let watch: ForeignCommitWatch
@@ -58,10 +58,10 @@ struct OwnedRun {
   /// Makes the coming chunks retry some failed identifiers.
   mutating func retry(_ retried: RetriedIdentifiers) { ledger?.retried = retried }
 
-  /// Takes over the ledger of a committed transaction.
+  /// Adopts the ledger of a committed transaction.
   mutating func commit(_ entered: Ledger?) { ledger = entered }
 
-  /// Releases the run, so that a process that continues no longer works on it.
+  /// Releases the run, so that this process no longer counts as working on it.
   mutating func release(in connection: Connection) throws(BatchError) {
     guard let ledger else { return }
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -70,11 +70,10 @@ struct OwnedRun {
     self.ledger = nil
   }
 
-  /// Verifies, in a transaction, that the run still belongs to this lane and its ledger is
-  /// unchanged.
+  /// Verifies, in a transaction, that the lane still owns the run and its ledger is unchanged.
   ///
-  /// This reveals another process on the same run or a restored backup. If no other connection has
-  /// committed, there is nothing to check.
+  /// Detects another process working on the same run, and a restored backup. If no other connection
+  /// has committed, there is nothing to check.
   mutating func verify(in connection: Connection) throws(BatchError) {
     try connection.refuseIfMoved()
     guard let ledger, try watch.hasSeenCommit(since: verifiedAt, in: connection) else { return }

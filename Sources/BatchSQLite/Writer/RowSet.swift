@@ -6,12 +6,10 @@ package import BatchIdentifiers
 package struct RowSet: Sendable {
   private var change: BulkChange
 
-  /// Makes a set of rows to update.
+  /// Makes a set of rows to update, in an entity whose key is the rowid.
   ///
-  /// - Parameters:
-  ///   - columns: The columns to set, in the order of the values.
-  ///   - entity: The rows' entity; its key is the rowid.
-  ///   - compared: The columns that show whether a row has changed.
+  /// Values come in the order of `columns`; the `compared` columns show whether a row has changed.
+  ///
   /// - Throws: `BatchError` of code `unstableKey` for an entity without a key.
   package init(
     updating columns: [(name: String, isPartial: Bool)],
@@ -29,7 +27,6 @@ package struct RowSet: Sendable {
     )
   }
 
-  /// Makes a set of rows to delete.
   package init(deletingFrom entity: Entity, comparing compared: [String]) throws(BatchError) {
     try self.init(.delete(archive: nil), entity, compared)
   }
@@ -56,7 +53,12 @@ package struct RowSet: Sendable {
     )
   }
 
-  /// Whether one statement for many rows does the same as one for each.
+  /// Whether one statement for many rows has the same effect as one statement for each row.
+  ///
+  /// - `enforcesForeignKeys`: Whether to consider foreign-key actions. For a deletion, the row
+  ///   count reveals whether they reached other rows of the set.
+  /// - Returns: True if no trigger, and no foreign key considered, affects what the statement
+  ///   reads.
   ///
   /// - Parameters:
   ///   - enforcesForeignKeys: Whether foreign-key actions matter; the row count of a deletion
@@ -79,14 +81,12 @@ package struct RowSet: Sendable {
     return isIndependent
   }
 
-  /// Changes all of the rows or none, inside the caller's transaction.
+  /// Changes all rows or none, inside the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - keys: The rowids, ascending.
-  ///   - values: The new values, a row for each; empty for deletions.
-  ///   - rows: The compared columns as read, a row for each; empty to compare none.
-  ///   - connection: The connection.
-  /// - Returns: Whether all rows existed unchanged, and nothing refused the change; otherwise
+  /// - `keys`: The rowids, ascending.
+  /// - `values`: The new values, one row for each key; empty for deletions.
+  /// - `rows`: The compared columns as they were read, one row for each key; empty to compare none.
+  /// - Returns: Whether all rows existed unchanged and nothing refused the change; otherwise
   ///   nothing was done.
   /// - Throws: Errors that concern more than rows.
   package func writeAllOrNone(

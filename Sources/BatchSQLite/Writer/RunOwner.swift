@@ -4,19 +4,18 @@ import BatchPlatform
 
 /// The owner of a run: one lane of one process.
 ///
-/// It is in the run's row in the store, for processes that use another name or a copy of the
-/// checkpoint. A killed process leaves it behind; whether it still lives follows from its number
-/// and start time, on the same boot of the same machine and in the same container. A process on
-/// another machine cannot be checked: there a run is taken over, and the lane that loses it notices
-/// in its next transaction.
+/// The store holds it in the run's row, to detect a process that uses another name or a copy of the
+/// checkpoint. A killed process leaves its entry behind. Whether that process still lives is
+/// determined from its number and start time, on the same boot of the same machine and in the same
+/// container. A process on another machine cannot be checked: its run is taken over, and the lane
+/// that loses the run notices in its next transaction.
 package final class RunOwner: Sendable {
-  /// Its form in the store.
   package let text: String
 
   /// The lanes of this process.
   private static let living = Lock<Set<String>>([])
 
-  /// Makes a new owner, which lives as long as this object.
+  /// Makes a new owner, which counts as alive as long as this object exists.
   package init() {
     text = [UUID().uuidString, Self.process, Self.host].joined(separator: " ")
     _ = Self.living.withLock { [text] in $0.insert(text) }
@@ -26,7 +25,7 @@ package final class RunOwner: Sendable {
     _ = Self.living.withLock { [text] in $0.remove(text) }
   }
 
-  /// The process named by an owner's text, if it is known to be alive.
+  /// The number of the process in an owner's text, if that process is known to be alive.
   static func livingProcess(_ text: String) -> Int32? {
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count >= 5, let number = Int32(parts[1]) else { return nil }
@@ -38,7 +37,7 @@ package final class RunOwner: Sendable {
     return number
   }
 
-  /// This process: its number, its start time, the boot of the machine, the container.
+  /// The number and start time of this process, the boot of the machine, and the container.
   private static let process: String = {
     let number = getpid()
     return [String(number), startTime(of: number) ?? "-", boot, container].joined(separator: " ")
@@ -53,7 +52,7 @@ package final class RunOwner: Sendable {
   }()
   private static let container = "-"
 
-  /// A process's start time; nil if it does not exist.
+  /// The start time of a process; nil if the process does not exist.
   private static func startTime(of number: Int32) -> String? {
     var process = kinfo_proc()
     var size = MemoryLayout<kinfo_proc>.size
@@ -65,15 +64,16 @@ package final class RunOwner: Sendable {
   #else
   private static let boot = kernelText(at: "/proc/sys/kernel/random/boot_id") ?? "-"
 
-  /// Process numbers belong to a namespace.
+  /// The PID namespace, since process numbers are unique only within one.
   private static let container: String = {
     var status = stat()
     return unsafe stat("/proc/self/ns/pid", &status) == 0 ? String(status.st_ino) : "-"
   }()
 
-  /// A process's start time, in ticks since the boot; nil if it does not exist.
+  /// The start time of a process, in ticks since the boot; nil if the process does not exist.
   private static func startTime(of number: Int32) -> String? {
-    // The program's name, in parentheses, may contain anything; field 22 is the 20th after it.
+    // The program's name, in parentheses, may contain any characters. Field 22 is the 20th after
+    // it.
     guard let text = kernelText(at: "/proc/\(number)/stat"), let end = text.lastIndex(of: ")")
     else {
       return nil

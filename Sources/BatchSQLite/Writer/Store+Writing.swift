@@ -2,14 +2,13 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension Store {
-  /// Makes the lane that writes to this store.
   package func makeWriterLane(
     _ configuration: WriterConfiguration
   ) throws(BatchError) -> WriterLane {
     try WriterLane(path: path, options: options, configuration: configuration)
   }
 
-  /// The ranges of a run in the store's ledger, or nil if the store does not know the run.
+  /// The completed ranges of a run; nil if the store does not know the run.
   package func doneRanges(ofRun run: String) async throws(BatchError) -> DoneRanges? {
     try await connection(label: "batch.ledger").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in

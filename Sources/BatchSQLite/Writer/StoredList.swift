@@ -1,14 +1,13 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// The identifier list of a run, kept in the store as well as in the checkpoint: the bytes of the
+/// The identifier list of a run, kept in the store in addition to the checkpoint: the bytes of the
 /// original checkpoint, in pieces.
 ///
-/// A lost checkpoint is restored from it, and the ledger has what is done.
+/// A lost checkpoint is restored from it. The ledger records what has been done.
 enum StoredList {
   private static let pieceByteCount = 1 << 18
 
-  /// Creates the table if it is missing.
   static func createTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -45,20 +44,15 @@ enum StoredList {
     if !piece.isEmpty { try flush() }
   }
 
-  /// Removes a run's list.
   static func remove(ofRun run: String, in connection: Connection) throws(BatchError) {
     try connection.execute("DELETE FROM _batch_list WHERE run = ?", .text(run))
   }
 }
 
 extension Store {
-  /// Reads a run's list in the store, piece by piece.
+  /// Reads a run's list from the store, piece by piece.
   ///
-  /// - Parameters:
-  ///   - run: The run's UUID.
-  ///   - body: Receives the pieces in order.
-  /// - Returns: Whether the store has the list; otherwise `body` is not called.
-  /// - Throws: Errors of `body` and of SQLite.
+  /// - Returns: Whether the store has the list; if not, `body` is not called.
   package func readList(
     ofRun run: String,
     _ body: @Sendable (_ next: () throws(BatchError) -> [UInt8]?) throws(BatchError) -> Void

@@ -3,35 +3,30 @@ package import BatchIdentifiers
 
 /// A run in the store: its row in `_batch_run`, and the sum of its ledger.
 package struct StoredRun: Sendable {
-  /// The state of a run, according to the store.
   package enum State: Sendable {
-    /// Identifiers remain to do.
     case unfinished
-    /// All are done, but the caller may not know.
+    /// All identifiers are done, but the caller may not know that.
     case finished
-    /// All are done, and the caller knows.
+    /// All identifiers are done, and the caller knows that.
     case acknowledged
-    /// Another run has replaced it.
+    /// Replaced by another run.
     case setAside
   }
 
-  /// The run's UUID.
   package let run: String
-  /// The caller's ID of its work, if any.
+  /// The caller's ID of the work, if any.
   package let runID: String?
   /// The number of selected identifiers.
   package let total: Int
-  /// When it selected them, as an ISO 8601 timestamp in UTC.
+  /// The time of the selection, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// The path of its checkpoint.
   package let checkpoint: String
-  /// When all were done, as an ISO 8601 timestamp in UTC.
+  /// The time when all were done, as an ISO 8601 timestamp in UTC.
   package let endedAt: String?
   /// How long processes have worked on the run, to a second.
   package let elapsedSeconds: Double
-  /// The process working on it.
+  /// The number of the process that works on it.
   package let process: Int32?
-  /// The done positions.
   package let done: DoneRanges
   private let recordedState: RecordedState?
 
@@ -40,7 +35,6 @@ package struct StoredRun: Sendable {
     case acknowledged, setAside
   }
 
-  /// The state of the run.
   package var state: State {
     switch recordedState {
     case .acknowledged?: return .acknowledged
@@ -51,7 +45,7 @@ package struct StoredRun: Sendable {
 }
 
 extension StoredRun {
-  /// Whether the run has done all of the work of an ID that is still remembered: one that ended at
+  /// Whether the run has completed the work of an ID that is still remembered: a run that ended at
   /// or after `oldestEnd`, or at any time if that is nil.
   func isRemembered(since oldestEnd: String?) -> Bool {
     runID != nil && done.count == total && (oldestEnd ?? "") <= (endedAt ?? "")
@@ -66,9 +60,7 @@ extension StoredRun {
     "elapsed_seconds",
   ]
 
-  /// Creates the table if it is missing.
-  ///
-  /// - Throws: `BatchError` of code `unsupportedVersion` for an earlier version's.
+  /// - Throws: `BatchError` of code `unsupportedVersion` for a table of an earlier version.
   static func createTable(in connection: Connection) throws(BatchError) {
     try connection.execute(
       """
@@ -85,7 +77,7 @@ extension StoredRun {
     try connection.hasOwnTable("_batch_run", with: columns)
   }
 
-  /// A job's runs, in the caller's transaction.
+  /// A job's runs, read in the caller's transaction.
   package static func all(
     ofJob job: String,
     in connection: Connection
@@ -129,7 +121,6 @@ extension SQLValue {
 }
 
 extension StoredRun {
-  /// The names of the jobs that have runs in the store.
   package static func jobs(in connection: Connection) throws(BatchError) -> [String] {
     guard try exists(in: connection) else { return [] }
     return try connection.texts("SELECT DISTINCT job FROM _batch_run ORDER BY job")
@@ -137,7 +128,6 @@ extension StoredRun {
 }
 
 extension Store {
-  /// A job's runs in the store.
   package func runs(ofJob job: String) async throws(BatchError) -> [StoredRun] {
     try await connection(label: "batch.runs").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
@@ -150,10 +140,10 @@ extension Store {
 // MARK: The life of a run
 
 extension StoredRun {
-  /// Enters a new run, with nothing done, and removes the remains of its job's finished runs.
+  /// Enters a new run with nothing done, and removes the remains of the job's finished runs.
   ///
-  /// The store decides, since checkpoints can be lost or copied: another run that is alive, or
-  /// partly done, prevents this one.
+  /// The store decides, since checkpoints can be lost or copied. Another run prevents this one if
+  /// it is alive or partly done.
   ///
   /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun`; then nothing is written.
   static func enter(
@@ -173,7 +163,8 @@ extension StoredRun {
       case _ where isSettled: break
       case .setAside: continue
       case .finished:
-        // Nothing is left to do, and the caller was not told, or has lost the checkpoint.
+        // Nothing is left to do, but the caller did not receive the result or has lost the
+        // checkpoint.
         try acknowledge(other.run, in: connection)
         continue
       case .unfinished where other.done.rows.isEmpty && !description.setsOthersAside: break
@@ -185,7 +176,7 @@ extension StoredRun {
         )
         continue
       }
-      // The ID of finished work outlives the run.
+      // The ID of finished work is kept longer than the run.
       if isRemembered {
         try acknowledge(other.run, in: connection)
         try connection.execute("DELETE FROM _batch_failure WHERE run = ?", .text(other.run))
@@ -220,7 +211,6 @@ extension StoredRun {
     }
   }
 
-  /// The error of a run that prevents another one of its job.
   package var isInTheWay: BatchError {
     let name = runID.map { "run \($0.quotedForMessage) (\(run))" } ?? "run \(run)"
     let (kind, count) =
@@ -246,7 +236,7 @@ extension StoredRun {
     if endedAt != nil, done.count < total { throw Ledger.damaged(run) }
   }
 
-  /// The error of work that another process has done meanwhile.
+  /// The error if another process has done the work in the meantime.
   private var isDoneMeanwhile: BatchError {
     BatchError(
       .unfinishedRun,
@@ -256,7 +246,6 @@ extension StoredRun {
     )
   }
 
-  /// The error of a run on which another process works.
   package var isAlive: BatchError { .alreadyRunning(process ?? 0, run, checkpoint) }
 
   /// Takes over a run, unless a process works on it.
@@ -330,7 +319,6 @@ extension StoredRun {
     )
   }
 
-  /// Whether a run still belongs to an owner.
   static func isOwned(
     _ run: String,
     by owner: RunOwner,
@@ -340,7 +328,6 @@ extension StoredRun {
     return text == .text(owner.text)
   }
 
-  /// Records that all of a run is done.
   static func finish(
     _ run: String,
     after elapsedSeconds: Double,
@@ -356,7 +343,6 @@ extension StoredRun {
     )
   }
 
-  /// Records that the caller knows that all of a run is done.
   static func acknowledge(_ run: String, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "UPDATE _batch_run SET state = 'acknowledged' WHERE run = ?",
@@ -380,22 +366,17 @@ extension BatchError {
   }
 }
 
-/// What the store remembers of a run.
 package struct RunDescription: Sendable {
-  /// The run's UUID.
   package let identifier: String
-  /// The job's name.
   package var job: String
   /// The number of selected identifiers.
   package let total: Int
-  /// When it selected them, as an ISO 8601 timestamp in UTC.
+  /// The time of the selection, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
-  /// The caller's ID of the work.
   package var runID: String?
-  /// The path of the checkpoint.
   package var checkpoint: String
-  /// Other runs that do not matter, whatever the store says: their checkpoints exist and say that
-  /// they are acknowledged, or were set aside.
+  /// Other runs that do not prevent this one, whatever the store says: their checkpoints exist and
+  /// are acknowledged or set aside.
   package var settledRuns: Set<String> = []
   /// Whether this run replaces unfinished ones.
   package var setsOthersAside = false
@@ -403,7 +384,7 @@ package struct RunDescription: Sendable {
   package var selectionSeconds = 0.0
   /// What to keep for undo; nil for nothing.
   package var undo: StoredUndo?
-  /// The run that it undoes, if any.
+  /// The run that this one undoes, if any.
   package var undone: String?
   /// The earliest end of runs whose IDs are remembered.
   package var oldestEnd: String?

@@ -5,19 +5,16 @@ import BatchIdentifiers
 extension StoredUndo {
   /// Removes the expired records of a job's runs.
   ///
-  /// - Parameters:
-  ///   - job: The job's name.
-  ///   - now: The time, as an ISO 8601 timestamp in UTC.
-  ///   - connection: The connection, in a transaction.
+  /// `now` is an ISO 8601 timestamp in UTC.
+  ///
   /// - Returns: How many runs can no longer be undone.
-  /// - Throws: Errors of SQLite.
   static func removeExpired(
     ofJob job: String,
     at now: String,
     in connection: Connection
   ) throws(BatchError) -> Int {
     guard try connection.value(tables) == .integer(1) else { return 0 }
-    // Records that an undo is using stay.
+    // Records in use by an undo stay.
     for undo in try StoredRun.all(ofJob: ProgramWork.jobName(undoing: job), in: connection) {
       if case .unfinished = undo.state { return 0 }
     }

@@ -2,7 +2,7 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension WriterLane {
-  /// Gives the store the UUID of `proposal` if it has none, and creates the ledger's tables.
+  /// Stores the UUID of `proposal` if the store has none, and creates the ledger's tables.
   package func prepareStore(
     _ proposal: StoreIdentity = .made()
   ) throws(BatchError) -> StoreIdentity {
@@ -12,12 +12,10 @@ extension WriterLane {
     }
   }
 
-  /// Enters a new run in the ledger, which then belongs to this lane.
+  /// Enters a new run in the ledger and makes this lane its owner.
   ///
-  /// - Parameters:
-  ///   - run: The run.
-  ///   - list: Its identifiers, with the metadata of its checkpoint, if the store is to keep them
-  ///     too.
+  /// Stores `list`, with the metadata of its checkpoint, if given.
+  ///
   /// - Throws: `BatchError` of code `alreadyRunning` or `unfinishedRun` if another run of the job
   ///   prevents it, or errors of SQLite; then nothing is entered.
   package func begin(
@@ -41,13 +39,10 @@ extension WriterLane {
 
   /// Removes a job's finished runs, and some others, from the ledger.
   ///
-  /// - Parameters:
-  ///   - job: The job's name.
-  ///   - runs: Runs to remove even if unfinished.
-  ///   - kept: A run to keep in any case.
-  ///   - oldestEnd: The earliest end of runs whose IDs are remembered; nil for all.
+  /// - `runs`: Runs to remove even if unfinished.
+  /// - `kept`: A run to keep in any case.
+  /// - `oldestEnd`: The earliest end of runs whose IDs are remembered; nil for all.
   /// - Returns: The number of removed runs.
-  /// - Throws: Errors of SQLite.
   package func removeRuns(
     ofJob job: String,
     and runs: [String],
@@ -59,7 +54,7 @@ extension WriterLane {
     }
   }
 
-  /// Adopts the ledger of a run, which then belongs to this lane.
+  /// Adopts the ledger of a run and makes this lane its owner.
   ///
   /// - Returns: The done ranges, or nil if the store does not know the run.
   /// - Throws: `BatchError` of code `alreadyRunning` if another lane works on it.
@@ -96,8 +91,8 @@ extension WriterLane {
 
   /// Verifies that the run is as this lane left it, after others had time to change the store.
   ///
-  /// - Throws: `BatchError` of code `storeChanged` or `alreadyRunning`; nothing if the file is
-  ///   gone, since a hook may have moved it.
+  /// - Throws: `BatchError` of code `storeChanged` or `alreadyRunning`. A missing file is no error,
+  ///   since a hook may have moved it.
   package func verifyStore() throws(BatchError) {
     guard run != nil, connection.hasFile else { return }
     try connection.transaction(.deferred) { () throws(BatchError) in
@@ -105,20 +100,22 @@ extension WriterLane {
     }
   }
 
-  /// Makes all commits durable, whatever `synchronous` is: afterwards not even a power failure
-  /// undoes them.
+  /// Makes all commits durable, whatever `synchronous` is.
   ///
-  /// - Parameter failedCount: How many failed identifiers the caller knows; nil to return all.
-  /// - Returns: What is done and durable, and all failed identifiers of the run, unless the caller
-  ///   knows as many.
-  /// - Throws: Errors of SQLite, or that the run no longer belongs to this lane; commits stay.
+  /// Not even a power failure undoes them afterwards.
+  ///
+  /// - `failedCount`: The number of failed identifiers that the caller knows; nil to return all.
+  /// - Returns: The durable ranges, and all failed identifiers of the run unless the caller knows
+  ///   as many.
+  /// - Throws: Errors of SQLite, or an error if the run no longer belongs to this lane; commits
+  ///   stay.
   package func makeDurable(
     failedCount: Int? = 0
   ) async throws(BatchError) -> (done: DoneRanges, failed: [FailedIdentifier]?) {
-    // So that the lane is idle when the last chunk of a run is durable.
+    // The lane should be idle when the last chunk of a run is durable.
     await log.currentPass?.value
     try connection.transaction(.deferred) { () throws(BatchError) in
-      // The transaction begins with the first read.
+      // A deferred transaction begins with its first read.
       _ = try connection.value("SELECT count(*) FROM sqlite_schema")
       try owned.verify(in: connection)
     }
@@ -136,7 +133,6 @@ extension WriterLane {
     return try Ledger.passedOver(ofRun: run, after: last, in: connection)
   }
 
-  /// Records that all of the run is done.
   package func finish(after elapsedSeconds: Double) throws(BatchError) {
     guard let run else { return }
     try connection.transaction(.immediate) { () throws(BatchError) in
@@ -145,7 +141,6 @@ extension WriterLane {
     }
   }
 
-  /// Records that the caller knows that all of the run is done.
   package func acknowledge(_ run: String) throws(BatchError) {
     // A store without a ledger gets no tables.
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
@@ -157,7 +152,7 @@ extension WriterLane {
     }
   }
 
-  /// Releases the run near its end: a process that continues no longer works on it.
+  /// Releases the run near its end, so that this process no longer counts as working on it.
   package func release() throws(BatchError) {
     guard run != nil, connection.hasFile else { return }
     try owned.release(in: connection)
@@ -180,7 +175,6 @@ extension WriterLane: RunLedger {
     return durable.failed
   }
 
-  /// Records that all of the run is done.
   package func finish(_ progress: inout RunProgress) throws(BatchError) {
     try finish(after: progress.elapsedSeconds)
   }

@@ -1,12 +1,13 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// The only writer to a store: SQLite has one writer, so a run has one too.
+/// The only writer to a store.
 ///
-/// Chunks wait in a queue; the lane writes one or more of them in a transaction, each with its row
-/// in the ledger. What it does beside that, its parts do.
+/// SQLite allows one writer at a time, so a run has only one.
+///
+/// Chunks wait in a queue. The lane writes one or more of them in a transaction, each with its row
+/// in the ledger.
 package actor WriterLane {
-  /// Writes a chunk inside a transaction of the lane, with a failure policy.
   package typealias ChunkWrite =
     @Sendable (_ lane: isolated WriterLane, _ onFailure: FailurePolicy) throws(BatchError) ->
     ChunkResult
@@ -14,22 +15,18 @@ package actor WriterLane {
   private let executor: ThreadExecutor
   package let connection: Connection
   private let courtesyTarget: Duration?
-  /// The run that the lane works on.
   var owned: OwnedRun
-  /// Keeps the log short.
   let log: LogCheckpointer
   private var writeLockYield: WriteLockYield
-  /// What the schema must be like; nil for anything.
+  /// The schema that each chunk requires; nil to accept any.
   var expected: ExpectedSchema?
-  /// Records the changes of chunks for undo, if the run wants that.
+  /// Records the changes of chunks for undo, if the run keeps any.
   package let recorder: ChangeRecorder
-  /// Chunks that wait to be written.
   private var waiting: [WaitingChunk] = []
-  /// Whether ``commitAllWaiting()`` runs, or will.
+  /// Whether ``commitAllWaiting()`` is running or scheduled.
   private var isCommitting = false
-  /// Whether it has committed a chunk.
+  /// Whether the lane has committed a chunk.
   private(set) var hasWritten = false
-  /// Notices commits of other connections.
   package nonisolated let watch: ForeignCommitWatch
   private nonisolated let pages: WrittenPages
 
@@ -42,7 +39,7 @@ package actor WriterLane {
 
   package nonisolated let path: String
 
-  /// The lane's waits for other connections' locks.
+  /// Tracks the lane's waits for locks of other connections.
   package nonisolated let lockWait: LockWait
 
   /// Interrupts the lane's running statement, from any thread.
@@ -68,7 +65,8 @@ package actor WriterLane {
       )
     }
     if configuration.usesWriteAheadLog {
-      // On a network file system, which refuses it, the old journal is used: slower but as safe.
+      // Network file systems refuse write-ahead logging. The rollback journal then stays: slower,
+      // but as safe.
       _ = try connection.useWriteAheadLog()
     }
     try connection.setSynchronous(configuration.synchronous)
@@ -85,7 +83,7 @@ package actor WriterLane {
       pageSize: Int(page)
     )
     leavesLogToLitestream = log.leavesLogToLitestream
-    // From here on, so that commits before the first chunk count as others' writes.
+    // Start to watch here, so that commits before the first chunk count as writes of others.
     watch = try ForeignCommitWatch(connection)
     owned = OwnedRun(watching: watch)
     courtesyTarget = configuration.courtesyTarget
@@ -97,22 +95,18 @@ package actor WriterLane {
     self.path = path
   }
 
-  /// This lane's run.
   var run: String? { owned.ledger?.run }
 
-  /// Whether the rows of the last chunks changed pages of their own, as those of random keys do in
-  /// the index of the key.
+  /// Whether each row of the last chunks changed a page of its own, as rows of random keys do in
+  /// the key's index.
   package nonisolated var changesScatteredPages: Bool { pages.areScattered }
 
-  /// Has a chunk written and entered in the ledger on its turn, in its own or a shared transaction.
+  /// Writes a chunk when its turn comes, and enters it in the ledger, in its own or a shared
+  /// transaction.
   ///
-  /// - Parameters:
-  ///   - positions: The positions of the chunk.
-  ///   - onFailure: What happens when identifiers of the run fail.
-  ///   - isAlone: Whether the chunk needs its own transaction.
-  ///   - write: Writes it, inside that transaction; may be called again after a rollback.
-  ///   - whenCommitted: Called once the transaction is committed.
-  /// - Returns: The result of the chunk.
+  /// - `isAlone`: Whether the chunk needs its own transaction.
+  /// - `write`: Writes the chunk inside that transaction; may be called again after a rollback.
+  /// - `whenCommitted`: Called once the transaction is committed.
   /// - Throws: Errors of `write` or SQLite; then nothing of the chunk is done.
   package func commit(
     _ positions: Range<Int>,
@@ -132,7 +126,7 @@ package actor WriterLane {
           continuation: continuation
         )
       )
-      // Runs after the calls that have arrived meanwhile, and includes their chunks.
+      // The task runs after the calls that arrive before it, and includes their chunks.
       if !isCommitting {
         isCommitting = true
         Task { await commitAllWaiting() }
@@ -155,9 +149,9 @@ package actor WriterLane {
     isCommitting = false
   }
 
-  /// Commits the first of some chunks, and the next ones that fit in the same transaction.
+  /// Commits the first of some chunks, and those after it that fit in the same transaction.
   ///
-  /// - Returns: How many of them were answered.
+  /// - Returns: The number of chunks that got a result.
   private func commitFirst(of chunks: ArraySlice<WaitingChunk>) -> Int {
     var isWriting = false
     do throws(BatchError) {
@@ -168,7 +162,7 @@ package actor WriterLane {
       return answers.count
     } catch {
       if chunks.count > 1, isWriting || error.isAboutRows {
-        // One of them fails, which must not affect the others.
+        // One of the chunks failed, which must not affect the others.
         for chunk in chunks.indices { _ = commitFirst(of: chunks[chunk...chunk]) }
       } else {
         for chunk in chunks { chunk.continuation.resume(returning: .failure(error)) }
@@ -179,11 +173,10 @@ package actor WriterLane {
 
   /// Writes and commits one or more chunks in one transaction.
   ///
-  /// - Parameters:
-  ///   - chunks: The chunks; those that do not fit remain.
-  ///   - isWriting: Whether an error belongs to a chunk instead of the transaction.
-  /// - Returns: The result of each committed chunk, or an error if its rows have changed; nothing
-  ///   was done of the others.
+  /// - `chunks`: The chunks; those that do not fit remain.
+  /// - `isWriting`: Set to whether an error belongs to a chunk rather than the transaction.
+  /// - Returns: The result of each committed chunk, or an error if its rows have changed. Nothing
+  ///   was done for the other chunks.
   /// - Throws: An error after which nothing was done.
   private func commitInOneTransaction(
     _ chunks: ArraySlice<WaitingChunk>,
@@ -196,7 +189,7 @@ package actor WriterLane {
     let clock = ContinuousClock()
     var locked = clock.now
     try connection.transaction(.immediate) { () throws(BatchError) in
-      // The wait for another writer is not a cost of these chunks.
+      // Time spent waiting for another writer is not a cost of these chunks.
       locked = clock.now
       try owned.verify(in: connection)
       try expected?.verify(in: connection)
@@ -207,7 +200,7 @@ package actor WriterLane {
         do throws(BatchError) {
           result = .success(try writeAndEnter(chunk, in: &entered))
         } catch {
-          // Nothing of that chunk was done, and the others can continue.
+          // Nothing of this chunk was done, so the others can continue.
           guard error.code == .rowsChanged else { throw error }
           result = .failure(error)
         }
@@ -228,7 +221,7 @@ package actor WriterLane {
     pages.note(connection.takeWrittenPages(), rows: rows, by: connection)
     checkpointIfLong()
     writeLockYield.yieldWriteLock(after: duration, to: watch, in: connection)
-    // Each has its own time, and its share of the commit.
+    // Each chunk counts its own time, and its share of the commit.
     let shared = (duration - (written.last?.elapsed ?? .zero)) / max(written.count, 1)
     var end = Duration.zero
     return written.map { written in
@@ -244,13 +237,12 @@ package actor WriterLane {
     }
   }
 
-  /// Writes a chunk and enters it in the ledger, inside a transaction.
   private func writeAndEnter(
     _ chunk: WaitingChunk,
     in entered: inout Ledger?
   ) throws(BatchError) -> ChunkResult {
     let failedBefore = entered?.done.outcomes.failed ?? 0
-    // Without a ledger there is no place for failures.
+    // Without a ledger, failures cannot be recorded.
     let written = try chunk.write(
       self,
       entered == nil ? .failChunk : chunk.onFailure.after(failedBefore)
@@ -264,7 +256,6 @@ package actor WriterLane {
     return written
   }
 
-  /// Checkpoints the log once it is long.
   private func checkpointIfLong() {
     log.checkpointIfLong(besideOthers: writeLockYield.othersWrite(at: .now))
   }
@@ -278,12 +269,14 @@ package actor WriterLane {
     return log.logBytes
   }
 
-  /// The peak size of the write-ahead log so far, in bytes.
+  /// The largest size of the write-ahead log so far, in bytes.
   package func peakLogBytes() throws(BatchError) -> Int {
     try connection.peakLogBytes()
   }
 
-  /// Closes the lane's connections; it must not be called afterwards.
+  /// Closes the lane's connections.
+  ///
+  /// The lane must not be used afterwards.
   package func close() async {
     await log.currentPass?.value
     await log.checkpointer.close()

@@ -1,14 +1,15 @@
 package import BatchIdentifiers
 
-/// The target of changes to an entity's rows: its own table, or, for an entity of a Core Data
-/// model, the table behind it, with expressions translated accordingly.
+/// The table behind an entity whose rows change: the entity's own table, or the table that stores
+/// an entity of a Core Data model.
+///
+/// Expressions are translated accordingly.
 package struct WrittenEntity: Sendable {
   /// The table, with the condition that a row belongs to the entity.
   package let entity: Entity
-  /// The model, and the entity there.
   private let modeled: (model: CoreDataModel, entity: CoreDataEntity)?
 
-  /// - Throws: `BatchError` of code `unknownEntity` if the table is gone.
+  /// - Throws: `BatchError` of code `unknownEntity` if the table does not exist.
   package init(_ entity: Entity, in store: Store) throws(BatchError) {
     guard entity.kind == .model, let model = store.coreData,
       let modeled = model.entity(named: entity.name)
@@ -25,7 +26,7 @@ package struct WrittenEntity: Sendable {
     self.modeled = (model, modeled)
   }
 
-  /// Translates an expression over the entity's rows to the table's.
+  /// Translates an expression over the entity's rows to one over the table's.
   package func expression(_ expression: SQLExpression) -> SQLExpression {
     guard let modeled = modeled?.entity else { return expression }
     let (view, table) = (SQLName.quoted(modeled.name), SQLName.quoted(modeled.table))
@@ -37,29 +38,28 @@ package struct WrittenEntity: Sendable {
 
   /// Converts an attribute's value to its stored form.
   struct Conversion: Sendable {
-    /// The column that stores the value.
     let source: String
     fileprivate let form: Form
 
     fileprivate enum Form: Sendable {
       /// A value stored in the form of its type.
       case kept(CoreDataType)
-      /// The entity number of the object with a key in a table.
+      /// The entity number of the object whose key is the value.
       case entity(inTable: String)
     }
 
-    /// The column's new value, for a value in SQL.
+    /// The SQL of the column's new value, given the SQL of the attribute's value.
     func sql(_ value: String) -> String {
       switch form {
       case .kept(let type): type.written(value)
       case .entity(let table):
-        // The table may be the one being written, whose name refers to the current row.
+        // The table may be the one being written, whose name would refer to the current row.
         "SELECT o.Z_ENT FROM main.\(SQLName.quoted(table)) AS o WHERE o.Z_PK = \(value)"
       }
     }
   }
 
-  /// The table's columns to set for an attribute, and the conversion of its value.
+  /// The columns to set for an attribute, each with the conversion of its value.
   private func columns(
     of attribute: Attribute
   ) -> [(column: String, conversion: Conversion?)] {
@@ -69,7 +69,7 @@ package struct WrittenEntity: Sendable {
     let kept: (column: String, conversion: Conversion?) = (
       column.column, Conversion(source: column.column, form: .kept(column.type))
     )
-    // Beside the key of an object in a hierarchy, Core Data stores its entity.
+    // In a hierarchy, Core Data stores the entity of a related object beside its key.
     guard let other = relatedEntity(modeled.entity, column),
       let companion = modeled.entity.entityColumn(of: column)
     else { return [kept] }
@@ -78,12 +78,11 @@ package struct WrittenEntity: Sendable {
     ]
   }
 
-  /// The table's columns that change when an attribute is set.
+  /// The columns that change when an attribute is set.
   package func columnNames(of attribute: Attribute) -> [String] {
     columns(of: attribute).map(\.column) + [entity.versionColumn].compactMap(\.self)
   }
 
-  /// The table's columns to set for an attribute.
   package func assignments(
     of attribute: Attribute,
     to value: SQLExpression
@@ -94,7 +93,6 @@ package struct WrittenEntity: Sendable {
     }
   }
 
-  /// The table's columns to set for computed attributes.
   func assignments(of attributes: [Attribute]) -> [BulkChange.Assignment] {
     attributes.enumerated().flatMap { number, attribute in
       columns(of: attribute).map {
