@@ -1,18 +1,19 @@
 import BatchIdentifiers
 import CSQLite
 
-/// Notes the rowids of a table's rows that statements update or delete.
+/// Records the rowids of a table's rows that statements update or delete.
 ///
-/// SQLite reports each of them, whatever index it finds them by, except those that
-/// `ON CONFLICT REPLACE` removes; see <https://www.sqlite.org/c3ref/update_hook.html>. The hook
-/// runs for every changed row, so it only writes to preallocated memory.
+/// SQLite reports every such row, whatever index finds it, except those that `ON CONFLICT REPLACE`
+/// removes: <https://www.sqlite.org/c3ref/update_hook.html>. The hook runs for each changed row, so
+/// it only writes to preallocated memory.
 @safe
 final class ChangedRowIDs {
-  /// The hook's data.
   @unsafe fileprivate struct Notes {
     var operation: Int32
     var table: UnsafeMutablePointer<CChar>
-    /// The last name from SQLite: within a statement, a table's name stays at one address.
+    /// The last name from SQLite.
+    ///
+    /// Within a statement, the name of a table stays at one address.
     var lastName: UnsafePointer<CChar>?
     var isTable = false
     var rowIDs: UnsafeMutablePointer<Int64>
@@ -22,7 +23,9 @@ final class ChangedRowIDs {
 
   fileprivate let notes: UnsafeMutablePointer<Notes>
 
-  /// Makes room for the rowids of one statement; if there are more, none is noted.
+  /// Makes room for the rowids of one statement.
+  ///
+  /// If there are more, the rest is dropped.
   fileprivate init(of table: String, deleted: Bool, atMost capacity: Int) {
     let name = UnsafeMutablePointer<CChar>.allocate(capacity: table.utf8.count + 1)
     for (index, byte) in table.utf8.enumerated() {
@@ -46,26 +49,18 @@ final class ChangedRowIDs {
     unsafe notes.deallocate()
   }
 
-  /// The rowids, ascending.
   var sorted: [Int64] {
     let count = unsafe min(notes.pointee.count, notes.pointee.capacity)
     return unsafe UnsafeBufferPointer(start: notes.pointee.rowIDs, count: count).sorted()
   }
 
-  /// Removes the noted rowids before another statement.
   func beginStatement() { unsafe notes.pointee.count = 0 }
 }
 
 extension Connection {
-  /// Runs `body` while noting which rows of a table are updated or deleted.
+  /// Runs `body` while recording which rows of a table are updated, or deleted if `deleted`.
   ///
-  /// - Parameters:
-  ///   - table: The table.
-  ///   - deleted: Whether to note deletions instead of updates.
-  ///   - capacity: The maximum number of rows that a statement finds.
-  ///   - body: Receives the notes.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// A statement finds at most `capacity` rows.
   func notingRowIDs<Result>(
     of table: String,
     deleted: Bool,

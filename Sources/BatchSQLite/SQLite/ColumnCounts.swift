@@ -1,12 +1,10 @@
-/// The number of rows of a table in which each column differs.
+/// Counts the rows of a table in which each column differs.
 struct ColumnCounts {
   /// The number of rows reported per column.
   private let samples: Int
-  /// The number of rows in which each column differs.
   private(set) var columns: [Int]
-  /// The number of rows in which some column differs.
+  /// The number of rows in which any column differs.
   private(set) var rows = 0
-  /// Whether the current row is one of them.
   private var isCounted = false
 
   init(columns: Int, samples: Int) {
@@ -16,7 +14,7 @@ struct ColumnCounts {
 
   mutating func beginRow() { isCounted = false }
 
-  /// Counts a column that differs in the current row; returns whether the row is one of the first.
+  /// Counts a column that differs in the current row; returns whether to report the row.
   mutating func count(_ column: Int) -> Bool {
     if !isCounted { rows += 1 }
     isCounted = true

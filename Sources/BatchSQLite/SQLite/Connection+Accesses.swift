@@ -3,22 +3,23 @@ import CSQLite
 
 /// What a statement reads, and what its triggers write.
 struct TableAccesses {
-  /// The tables that are read, with their columns; empty if only rows are counted.
+  /// The tables that are read, with their columns; no columns if rows are only counted.
   var read: [String: Set<String>] = [:]
-  /// The triggers that fire, with the columns that each writes by table; empty if rows are inserted
-  /// or deleted.
+  /// The triggers that fire, with the columns that each writes by table; no columns if rows are
+  /// inserted or deleted.
   var triggers: [String: [String: Set<String>]] = [:]
-  /// What triggers write.
   var writtenByTriggers = WrittenColumns()
   /// The functions called, in lower case.
   var functions: Set<String> = []
-  /// The number of SELECTs in the statement itself and its subqueries.
+  /// The number of SELECTs, including those of subqueries.
   var selects = 0
 }
 
 extension Connection {
-  /// The triggers that some statements fire, with the columns that each writes by table, empty if
-  /// rows are inserted or deleted; runs nothing.
+  /// The triggers that some statements fire, with the columns that each writes by table; no columns
+  /// if rows are inserted or deleted.
+  ///
+  /// Runs nothing.
   package func triggers(
     setOffBy statements: [String]
   ) throws(BatchError) -> [String: [String: Set<String>]] {
@@ -27,9 +28,9 @@ extension Connection {
     return triggers
   }
 
-  /// What compiling a statement, and the triggers it fires, reveals about tables; runs nothing.
+  /// The tables that a statement and its triggers access, as found by compiling them; runs nothing.
   ///
-  /// Foreign-key actions are not included. See <https://www.sqlite.org/c3ref/set_authorizer.html>.
+  /// Excludes foreign-key actions. See <https://www.sqlite.org/c3ref/set_authorizer.html>.
   func accesses(of sql: String) throws(BatchError) -> TableAccesses {
     let triggers = try texts("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
     let recorder = AccessRecorder(triggers: Set(triggers))
@@ -50,7 +51,8 @@ extension Connection {
       unsafe Unmanaged.passUnretained(recorder).toOpaque()
     )
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
-    // The text differs each time, so that the statement is compiled now even if it was before.
+    // A random comment makes the text unique, so the statement is compiled now and not taken from
+    // the cache.
     _ = try prepare("EXPLAIN /* \(UInt64.random(in: .min ... .max)) */ \(sql)")
     return withExtendedLifetime(recorder) { $0.accesses }
   }
@@ -64,11 +66,11 @@ private final class AccessRecorder {
     self.triggers = triggers
   }
 
-  /// Notes an action of a trigger or view, or of the statement itself if that is nil.
+  /// Records an action of a trigger or view, or of the statement itself if `accessor` is nil.
   ///
   /// Most actions name a table and perhaps a column; a function call names the function second.
   func record(_ action: Int32, _ table: String, _ name: String, by accessor: String?) {
-    // The triggers that record rows change none, and read nothing that matters here.
+    // The triggers that record rows change none, and read nothing relevant here.
     if let accessor, accessor.hasPrefix("_batch_") { return }
     let isOfTrigger = accessor.map(triggers.contains) ?? false
     if isOfTrigger, let accessor {

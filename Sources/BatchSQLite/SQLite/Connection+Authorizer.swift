@@ -32,7 +32,7 @@ extension Connection {
     return try body()
   }
 
-  /// Runs a caller's statement in the open transaction, without letting it end that: no BEGIN,
+  /// Runs a caller's statement in the open transaction, which the statement cannot end: no BEGIN,
   /// COMMIT, ROLLBACK or SAVEPOINT, no ATTACH, no PRAGMA.
   ///
   /// - Throws: `BatchError` of code `invalidSQL` for such a statement or for more than one, or
@@ -52,7 +52,8 @@ extension Connection {
         nil
       )
       defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
-      // A new text is compiled now, even if the statement was compiled for others.
+      // The comment makes the text differ from cached ones, so the statement is compiled under this
+      // authorizer.
       statement = try prepare("/* own */ \(sql)")
     } catch {
       guard error.sqlite?.resultCode == .SQLITE_AUTH else { throw error }
@@ -74,8 +75,9 @@ extension Connection {
     try statement.run()
   }
 
-  /// Connects the virtual tables that expressions may read: connecting one declares its columns
-  /// with a CREATE TABLE, which the authorizer would refuse.
+  /// Connects the virtual tables that expressions may read.
+  ///
+  /// Connecting a table declares its columns with CREATE TABLE, which the authorizer would refuse.
   private func connectVirtualTables() {
     guard !hasConnectedVirtualTables else { return }
     hasConnectedVirtualTables = true

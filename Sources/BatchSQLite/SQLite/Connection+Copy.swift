@@ -6,14 +6,14 @@ extension Connection {
   /// The number of pages copied between two checks for a stop.
   private static let pagesPerStep: Int32 = 4096
 
-  /// Copies the database, page by page, into an empty file; rows keep their rowids.
+  /// Copies the database page by page into an empty file; rows keep their rowids.
+  ///
+  /// Inside the caller's transaction, copies that transaction's snapshot, whatever others commit
+  /// meanwhile. Calls `progress` with the number of bytes copied; an error from it ends the copy.
   ///
   /// In the caller's transaction, the pages are those of its state, whatever others commit
   /// meanwhile.
   ///
-  /// - Parameters:
-  ///   - path: The file.
-  ///   - progress: Called with the number of bytes copied; an error from it ends the copy.
   /// - Throws: Errors of SQLite; `BatchError` of code `diskFull` if there is no room.
   func copy(
     to path: String,
@@ -21,7 +21,7 @@ extension Connection {
   ) throws(BatchError) {
     let copy = try Connection(path: path)
     defer { copy.close() }
-    // An incomplete copy is thrown away.
+    // No journal is needed: an incomplete copy is discarded.
     try copy.execute("PRAGMA journal_mode = OFF")
     try copy.execute("PRAGMA synchronous = OFF")
     guard let backup = unsafe sqlite3_backup_init(copy.database, "main", database, "main") else {
@@ -41,7 +41,6 @@ extension Connection {
     }
   }
 
-  /// The size of the database, including its log.
   func byteCount() throws(BatchError) -> Int64 {
     guard case .integer(let pages) = try value("PRAGMA page_count") else { return 0 }
     return try pages * pageBytes()

@@ -6,10 +6,10 @@ import CSQLite
 extension Connection {
   /// Makes all commits durable, whatever `synchronous` is.
   ///
-  /// With write-ahead logging, the commits are in the log, which `synchronous = normal` leaves
-  /// unsynced. With a rollback journal they are in the database, but if the folder forgot that the
-  /// journal was removed, a power failure would roll them back: `synchronous = extra` also syncs
-  /// the folder, or does what the journal's mode requires.
+  /// With write-ahead logging, commits are in the log, which `synchronous = normal` leaves
+  /// unsynced. With a rollback journal, they are in the database, but if the folder's removal of
+  /// the journal is lost, a power failure rolls them back. `synchronous = extra` also syncs the
+  /// folder, or does what the journal's mode requires.
   func synchronize() throws(BatchError) {
     if try journalMode() == "wal" { return try syncFile(SQLITE_FCNTL_JOURNAL_POINTER) }
     let level = try value("PRAGMA synchronous")
@@ -18,23 +18,21 @@ extension Connection {
     try rewriteHeader()
   }
 
-  /// Writes the first page unchanged, for the sake of the commit: one that changes nothing syncs
-  /// nothing.
+  /// Writes the first page unchanged, since a commit that changes nothing syncs nothing.
   func rewriteHeader() throws(BatchError) {
     guard case .integer(let version) = try value("PRAGMA user_version") else { return }
     try execute("PRAGMA user_version = \(version)")
   }
 
-  /// Syncs the database file to the disk.
   func syncDatabase() throws(BatchError) {
     try syncFile(SQLITE_FCNTL_FILE_POINTER)
   }
 
   /// Syncs a file through SQLite.
   ///
-  /// It uses the file that SQLite has opened: closing another descriptor of the same database would
-  /// release all the process's locks on it (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
-  /// SQLite syncs the folder with the first sync of a log that it may have created.
+  /// Uses the file that SQLite has opened, because closing another descriptor of the same database
+  /// would release all of the process's locks on it (<https://www.sqlite.org/howtocorrupt.html>,
+  /// 2.2). With the first sync of a log that it may have created, SQLite also syncs the folder.
   private func syncFile(_ pointer: Int32) throws(BatchError) {
     var file: UnsafeMutablePointer<sqlite3_file>?
     _ = unsafe sqlite3_file_control(database, "main", pointer, &file)
@@ -43,12 +41,10 @@ extension Connection {
     guard status == SQLITE_OK else { throw error(status, "sync", sql: nil) }
   }
 
-  /// Whether the database's path exists.
   var hasFile: Bool { unsafe access(path, F_OK) == 0 }
 
-  /// Fails if the path no longer names the open file: it was moved, removed or replaced.
+  /// Fails if the path no longer names the open file because it was moved, removed or replaced.
   ///
-  /// - Parameter remedy: What to do then.
   /// - Throws: `BatchError` of code `storeChanged`.
   package func refuseIfMoved(
     remedy: Remedy = "put the right file there, then run again to resume from what it has"

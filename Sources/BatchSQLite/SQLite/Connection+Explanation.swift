@@ -1,9 +1,9 @@
 import BatchIdentifiers
 
 extension Connection {
-  /// An error of SQLite as one that names the trigger, view, index or table behind it.
+  /// Converts an error of SQLite to one that names the trigger, view, index or table behind it.
   ///
-  /// SQLite's message says which function or table is missing, but not who asks for it: a statement
+  /// SQLite's message says which function or table is missing, but not what uses it. A statement
   /// that does not name it may fire a trigger that does.
   func explained(_ error: SQLiteError) -> BatchError {
     if error.message == "no query solution", let error = namingCollation(error) {
@@ -33,7 +33,7 @@ extension Connection {
       explained.code = .damagedVirtualTable
       let names = culprits.map(\.indexTitle).joined(separator: " or ")
       explained.message = "\(names) is out of step with its rows (\(error.message))"
-      // One that cannot even be connected takes no command.
+      // A table that cannot even be connected accepts no command.
       let canRebuild = error.operation != "prepare"
       explained.remedy = culprits.map { $0.repair(rebuilding: canRebuild) }
         .joined(separator: ", or ")
@@ -41,8 +41,9 @@ extension Connection {
     return explained
   }
 
-  /// The error with the unknown collation of a table's key, where SQLite cannot plan a statement
-  /// without it and does not name it.
+  /// The error with the unknown collation of a table's key.
+  ///
+  /// Without it, SQLite cannot plan the statement, and does not say why.
   private func namingCollation(_ failed: SQLiteError) -> SQLiteError? {
     let statement = failed.sql.map { SQLWords($0).all } ?? []
     let words = (try? schemaObjects())?.used(by: statement).flatMap(\.words) ?? []
@@ -70,7 +71,7 @@ extension SchemaObject {
     "the \(isFullText ? "full-text index" : "virtual table") \(name.quotedForMessage)"
   }
 
-  /// How to mend a virtual table that is out of step.
+  /// How to repair a virtual table that contradicts the rows that it indexes.
   fileprivate func repair(rebuilding canRebuild: Bool) -> String {
     let table = SQLName.standard(name)
     let keepsNoText = words.indices.contains { words[$0...].starts(with: ["content", "=", ""]) }

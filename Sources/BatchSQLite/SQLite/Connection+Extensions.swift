@@ -7,9 +7,10 @@ extension BatchError.Code {
 }
 
 extension Connection {
-  /// Loads an extension, whose functions, collations and modules statements and the schema may use.
+  /// Loads an extension, whose functions, collations and modules statements and the schema can then
+  /// use.
   ///
-  /// SQL still cannot load any: <https://www.sqlite.org/c3ref/load_extension.html>.
+  /// SQL itself still cannot load any: <https://www.sqlite.org/c3ref/load_extension.html>.
   func load(extensionAt index: Int) throws(BatchError) {
     let name = extensions[index]
     var message: UnsafeMutablePointer<CChar>?

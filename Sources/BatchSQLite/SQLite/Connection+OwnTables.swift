@@ -2,13 +2,10 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension Connection {
-  /// Whether a table of batch exists.
+  /// Whether one of this library's own tables exists with the columns that this version needs.
   ///
-  /// - Parameters:
-  ///   - table: Its name.
-  ///   - columns: Columns that this version needs.
-  /// - Returns: Whether it exists.
-  /// - Throws: `BatchError` of code `unsupportedVersion` if it lacks some of them: an earlier version has made it.
+  /// - Throws: `BatchError` of code `unsupportedVersion` if an earlier version made the table and
+  ///   it lacks some of them.
   package func hasOwnTable(_ table: String, with columns: [String]) throws(BatchError) -> Bool {
     let present = try texts("SELECT name FROM pragma_table_info(?)", .text(table))
     if columns.allSatisfy(present.contains) { return true }

@@ -2,7 +2,7 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Connection {
-  /// Runs the statements of a script, inside the caller's transaction, which they cannot end.
+  /// Runs the statements of a script inside the caller's transaction, which they cannot end.
   package func runScript(_ script: String) throws(BatchError) {
     unsafe sqlite3_set_authorizer(
       database,

@@ -3,10 +3,7 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Connection {
-  /// Runs `body`, and interrupts its statements after a time limit.
-  ///
-  /// - Returns: What `body` returns; nil if it was interrupted.
-  /// - Throws: Other errors of `body`.
+  /// Runs `body`, and interrupts its statements after a time limit; nil if it was interrupted.
   package func within<Result>(
     _ limit: Duration,
     _ body: () throws(BatchError) -> Result
@@ -17,10 +14,7 @@ extension Connection {
   }
 
   /// Runs `body`, and interrupts a statement once SQLite has taken this many steps for it since it
-  /// was compiled.
-  ///
-  /// - Returns: What `body` returns; nil if it was interrupted.
-  /// - Throws: Other errors of `body`.
+  /// was compiled; nil if it was interrupted.
   func within<Result>(
     steps limit: Int,
     _ body: () throws(BatchError) -> Result
@@ -57,7 +51,6 @@ extension Connection {
   }
 }
 
-/// A limit for interruptions.
 private final class Limit {
   private let isOver: () -> Bool
   private(set) var isReached = false

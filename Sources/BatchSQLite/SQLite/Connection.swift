@@ -4,23 +4,24 @@ import CSQLite
 
 /// A connection to a database, confined to the executor that made it.
 ///
-/// It is opened with `SQLITE_OPEN_NOMUTEX`: SQLite takes no locks on it, so two threads must never
-/// use it at the same time. It is not `Sendable`, which makes the compiler enforce that; only its
+/// It is opened with `SQLITE_OPEN_NOMUTEX`, so SQLite takes no locks on it and two threads must
+/// never use it at the same time. The compiler enforces that, since it is not `Sendable`. Only its
 /// ``interrupter`` may be shared.
 @safe
 package final class Connection {
-  /// How a connection is opened.
   package struct Options: Sendable {
     package var isReadOnly = false
     package var busyTimeout = Duration.seconds(5)
-    /// The page cache in KiB: the memory that grows with the work of one transaction.
+    /// The size of the page cache in KiB.
+    ///
+    /// This is the memory that grows with the work of one transaction.
     package var cacheSizeKiB = 4_096
     /// Extensions of SQLite to load: paths, or names for the system's loader.
     package var extensions: [String]
-    /// Whether the path is a URI, as for an in-memory database.
+    /// Whether the path is a URI, for example of an in-memory database.
     package var isURI = false
-    /// Whether no byte of the database and its companion files may change, including the log's;
-    /// only for reading.
+    /// Whether the files of the database and its log must stay unchanged to the byte; for reading
+    /// only.
     package var leavesNoTrace = false
     /// Statements that create temporary views for this connection.
     var views: [String] = []
@@ -40,60 +41,52 @@ package final class Connection {
     }
   }
 
-  /// The absolute path of the database.
   package let path: String
   /// Stops a running statement from another thread.
   package let interrupter: Interrupter
-  /// The waits for other connections' locks.
   let lockWait: LockWait
   /// The state of the write-ahead log, updated by SQLite's hook after each commit.
   let log = WriteAheadLog()
-  /// Filters the rows of a chunk in ranges.
   let filter = KeyFilter()
-  /// How ranges of keys fared lately.
+  /// Results of recent attempts to change ranges of keys.
   var ranges = RangeTrials()
-  /// The computed values of a chunk's rows.
   let values = ValueFunction()
   /// Whether text is stored as UTF-8 and needs no conversion.
   private(set) lazy var isUTF8 = (try? value("PRAGMA encoding")) == .text("UTF-8")
-  /// Collects the rows of a chunk in a block.
   let collector = RowCollector()
-  /// Cached facts about statements, by text, for a version of the schema.
+  /// Whether statements are independent of each other's rows, by text, for a version of the schema.
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
-  /// The version of the schema that was last found to be as a run expects.
+  /// The last version of the schema that was verified to match a run's expectation.
   var verifiedSchema: (expected: ExpectedSchema, version: SQLValue?)?
-  /// The version of the schema that was last verified, if any was.
   package var verifiedSchemaVersion: SQLValue? { verifiedSchema?.version }
-  /// Reads during checkpoints; nil until one needs it.
+  /// A reader held during checkpoints; opened when a checkpoint needs it.
   var logReader: Connection?
   /// Watches the rows that statements change, while needed.
   var watch: RowWatch?
-  /// Calls the closures of statements.
   private let functions = SwiftFunctionCaller()
 
-  /// Whether there is a ``RowCopy``; nil if none was tried.
+  /// Whether ``RowCopy`` can be used; nil if not tried yet.
   var hasRowCopy: Bool?
   /// Whether the virtual tables are ready for ``withReadOnlyAuthorizer(_:)``.
   var hasConnectedVirtualTables = false
 
   let database: OpaquePointer
-  /// The extensions that are loaded.
   let extensions: [String]
   private let removesEmptyLog: Bool
-  /// Whether no byte of its files may change.
   private let leavesNoTrace: Bool
   private(set) var isClosed = false
-  /// How long a statement waits for another connection's lock.
+  /// How long a statement waits for a lock of another connection.
   let busyTimeout: Duration
   private let statements: StatementCache
 
-  /// Opens an existing database by its absolute path; a relative one starting with `file:` would be
-  /// parsed as a URI.
+  /// Opens an existing database by its absolute path.
+  ///
+  /// A relative path that starts with `file:` would be parsed as a URI.
   package init(path: String, options: Options = Options()) throws(BatchError) {
     var handle: OpaquePointer?
     let access =
       if options.isURI {
-        // An in-memory database exists once it is opened, which requires write access.
+        // An in-memory database is created by opening it, which requires write access.
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
       } else {
         options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -149,14 +142,14 @@ package final class Connection {
     }
     try execute("PRAGMA cache_size = \(-options.cacheSizeKiB)")
     if options.isURI, options.isReadOnly { try execute("PRAGMA query_only = 1") }
-    // Reading the schema makes SQLite read the file: one that is no database, is encrypted or is
-    // damaged fails here instead of in the middle of the work.
+    // Reading the schema makes SQLite read the file. If it is not a database, is encrypted or
+    // damaged, this fails here and not in the middle of the work.
     try execute("SELECT count(*) FROM sqlite_schema")
     try makeViews(options.views)
   }
 
-  /// Creates temporary views, visible only to this connection, with the functions that they and the
-  /// triggers behind them call.
+  /// Creates temporary views, visible only to this connection, and the functions that the views and
+  /// the triggers behind them call.
   func makeViews(_ views: [String]) throws(BatchError) {
     if views.isEmpty { return }
     let status = unsafe CoreDataFunctions.register(in: database)
@@ -166,8 +159,7 @@ package final class Connection {
 
   deinit { close() }
 
-  /// Closes the connection now instead of when the last reference goes; it cannot be used after
-  /// that.
+  /// Closes the connection without waiting for its last reference; it cannot be used afterwards.
   func close() {
     guard !isClosed else { return }
     isClosed = true
@@ -181,14 +173,13 @@ package final class Connection {
   /// Whether the file, or how it was opened, forbids writing.
   package var isReadOnly: Bool { unsafe sqlite3_db_readonly(database, "main") == 1 }
 
-  /// Whether no transaction is open.
   package var isAutocommit: Bool { unsafe sqlite3_get_autocommit(database) != 0 }
 
-  /// The number of rows that the last statement inserted, changed or deleted, not counting
+  /// The number of rows that the last statement inserted, updated or deleted, without those of
   /// triggers.
   package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
-  /// Whether a row violates a foreign key that the end of the transaction would check.
+  /// Whether a row violates a foreign key that is checked at the end of the transaction.
   package var hasUnresolvedForeignKeys: Bool {
     var count: Int32 = 0
     var most: Int32 = 0
@@ -218,14 +209,14 @@ package final class Connection {
     guard leavesNoTrace else { return try execute("ATTACH ? AS \(name)", .text(path)) }
     let file = UntouchedFile(path)
     let uri = file.isFileAlone ? file.immutableURI : file.uri
-    // An attached database gets the connection's current mode.
+    // An attached database gets the connection's current locking mode.
     if file.keepsIndexInMemory { try execute("PRAGMA locking_mode = EXCLUSIVE") }
     try execute("ATTACH ? AS \(name)", .text(uri))
   }
 
-  /// A compiled statement, from the cache if the same text was compiled before.
+  /// Compiles a statement, or takes it from the cache.
   ///
-  /// - Throws: `BatchError` if the text does not compile, or holds more than one statement.
+  /// - Throws: `BatchError` if the text does not compile, or contains more than one statement.
   package func prepare(_ sql: String) throws(BatchError) -> Statement {
     if let cached = unsafe statements.take(sql) {
       return unsafe Statement(cached, sql: sql, connection: self)
@@ -253,7 +244,7 @@ package final class Connection {
     return unsafe Statement(statement, sql: sql, connection: self)
   }
 
-  /// Whether SQLite accepts a statement now; if not, its error says why.
+  /// Whether SQLite can compile a statement now; if not, its error says why.
   func compiles(_ sql: String) -> Bool {
     var statement: OpaquePointer?
     let status = unsafe sqlite3_prepare_v3(database, sql, -1, 0, &statement, nil)
@@ -268,7 +259,7 @@ package final class Connection {
     while try statement.step() {}
   }
 
-  /// The first column of the first row, or nil if there is no row.
+  /// The first column of the first row; nil if there is no row.
   package func value(_ sql: String, _ values: SQLValue...) throws(BatchError) -> SQLValue? {
     let statement = try prepare(sql)
     for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
@@ -284,15 +275,14 @@ package final class Connection {
     return texts
   }
 
-  /// A number that changes when another connection commits.
-  ///
-  /// See <https://www.sqlite.org/pragma.html#pragma_data_version>.
+  /// A number that changes when another connection commits:
+  /// <https://www.sqlite.org/pragma.html#pragma_data_version>.
   func dataVersion() throws(BatchError) -> Int64 {
     guard case .integer(let version) = try value("PRAGMA data_version") else { return 0 }
     return version
   }
 
-  /// The declared collation of a table's column, `BINARY` by default.
+  /// The declared collation of a column, `BINARY` by default.
   func collation(ofColumn column: String, of table: String) -> String? {
     var collation: UnsafePointer<CChar>?
     let status = unsafe sqlite3_table_column_metadata(
@@ -310,15 +300,15 @@ package final class Connection {
     return unsafe collation.map { unsafe String(cString: $0) }
   }
 
-  /// How a transaction begins.
   package enum TransactionKind: String {
-    /// A snapshot for reading, taken at the first read.
+    /// Reads from a snapshot that is taken at the first read.
     case deferred = "BEGIN DEFERRED"
-    /// The write lock, taken at once, so that the body cannot fail half-way for lack of it.
+    /// Takes the write lock at once, so that the body cannot fail half-way for lack of it.
     case immediate = "BEGIN IMMEDIATE"
   }
 
-  /// Runs `body` in a transaction: committed if it returns, rolled back if it throws.
+  /// Runs `body` in a transaction, which is committed if `body` returns and rolled back if it
+  /// throws.
   package func transaction<Result>(
     _ kind: TransactionKind,
     _ body: () throws(BatchError) -> Result
@@ -329,14 +319,13 @@ package final class Connection {
       try execute("COMMIT")
       return result
     } catch {
-      // Some errors (a full disk, an I/O error) have already rolled back. Others may interrupt this
-      // too.
+      // Some errors, such as a full disk or an I/O error, have already rolled back. The rollback
+      // may be interrupted too.
       for _ in 0..<10 where !isAutocommit { try? execute("ROLLBACK") }
       throw error
     }
   }
 
-  /// Disables triggers on this connection.
   func disableTriggers() throws(BatchError) {
     let status = unsafe batch_sqlite3_enable_triggers(database, 0)
     guard status == SQLITE_OK else { throw error(status, "disable triggers", sql: nil) }
@@ -377,7 +366,8 @@ package final class Interrupter: Sendable {
     }
   }
 
-  /// Called before the connection closes: `sqlite3_interrupt` must not see a closed one.
+  /// Must be called before the connection closes, since `sqlite3_interrupt` must not get a closed
+  /// one.
   func close() {
     unsafe database.withLock { (handle: inout OpaquePointer?) in unsafe handle = nil }
   }

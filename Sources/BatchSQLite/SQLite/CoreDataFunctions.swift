@@ -1,12 +1,13 @@
 import BatchPlatform
 import CSQLite
 
-/// The functions that statements on a Core Data store call: one that makes a UUID's bytes, and Core
-/// Data's own, which the triggers of derived attributes call.
+/// The functions that statements on a Core Data store call: one that makes the bytes of a UUID, and
+/// Core Data's own, called by the triggers of derived attributes.
 ///
-/// The latter report a trigger's changes to Core Data's contexts. Here there are none.
+/// Core Data's functions report a trigger's changes to its contexts. Here there are none, so the
+/// functions do nothing.
 enum CoreDataFunctions {
-  /// The sixteen bytes of a UUID written as text; other values unchanged.
+  /// Converts a UUID written as text to its sixteen bytes; other values stay unchanged.
   static let uuidBytes = "_batch_uuid_bytes"
 
   private static let told = [
@@ -15,7 +16,6 @@ enum CoreDataFunctions {
     "NSCoreDataTriggerUpdateAffectedObjectValue",
   ]
 
-  /// Registers the functions on a connection.
   static func register(in database: OpaquePointer) -> Int32 {
     for name in told {
       let status = unsafe sqlite3_create_function_v2(

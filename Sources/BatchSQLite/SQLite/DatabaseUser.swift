@@ -1,13 +1,11 @@
 import BatchRuns
 import BatchPlatform
 
-/// Another process that has a database open.
 package struct DatabaseUser: Sendable, Encodable {
-  /// Its number.
   package let process: Int32
-  /// The name of its program; nil if the kernel does not tell.
+  /// The name of its program; nil if the kernel does not reveal it.
   package let program: String?
-  /// What it does with its locks at this moment: `reads`, `writes`, `checkpoints`, `recovers`.
+  /// What its current locks are for: `reads`, `writes`, `checkpoints`, `recovers`.
   package let activities: [String]
 
   /// The process in words: `python3 (process 4711)`.
@@ -17,10 +15,10 @@ package struct DatabaseUser: Sendable, Encodable {
 }
 
 extension DatabaseUser {
-  /// The other processes that have a database open, as far as the kernel tells: those of this container,
-  /// and without locks only those of this user.
+  /// The other processes that have a database open, as far as the kernel reveals: processes of this
+  /// container, and those without locks only if this user owns them.
   ///
-  /// No file is opened: closing one would release the locks of this process on it.
+  /// Opens no file, because closing it would release this process's locks on it.
   package static func others(ofDatabase path: String) -> [DatabaseUser] {
     #if canImport(Darwin)
     []
@@ -52,12 +50,11 @@ extension DatabaseUser {
 }
 
 #if !canImport(Darwin)
-/// A file, whatever its name.
+/// Identifies a file independently of its name.
 private struct FileNumber: Equatable {
   let device: UInt64
   let inode: UInt64
 
-  /// The file of a path; nil if there is none.
   init?(_ path: String) {
     var status = stat()
     guard unsafe stat(path, &status) == 0 else { return nil }
@@ -65,13 +62,13 @@ private struct FileNumber: Equatable {
     inode = UInt64(status.st_ino)
   }
 
-  /// The file of a lock, as the kernel writes it: `fe:00:16328211`.
+  /// Parses the file of a lock as the kernel writes it: `fe:00:16328211`.
   init?(ofLock text: Substring) {
     let parts = text.split(separator: ":")
     guard parts.count == 3, let major = UInt64(parts[0], radix: 16),
       let minor = UInt64(parts[1], radix: 16), let inode = UInt64(parts[2])
     else { return nil }
-    // As `makedev` puts them together.
+    // Combined as by `makedev`.
     device = (major & 0xfff) << 8 | (major & ~0xfff) << 32 | minor & 0xff | (minor & ~0xff) << 12
     self.inode = inode
   }
@@ -87,12 +84,13 @@ private struct FileLock {
 
   /// The locks that processes of this container hold.
   static var all: [FileLock] {
-    // A lock has a line of about 60 bytes.
+    // Each lock takes a line of about 60 bytes.
     kernelText(at: "/proc/locks", upTo: 1 << 20)?.split(separator: "\n").compactMap { FileLock($0) }
       ?? []
   }
 
-  /// Parses `1: POSIX  ADVISORY  WRITE 30759 fe:00:16328211 123 123`; nil if it waits for a lock.
+  /// Parses `1: POSIX  ADVISORY  WRITE 30759 fe:00:16328211 123 123`; nil for a process that waits
+  /// for a lock.
   private init?(_ line: Substring) {
     let fields = line.split(separator: " ")
     guard fields.count == 8, fields[1] == "POSIX", let process = Int32(fields[4]), process > 0,
@@ -107,7 +105,7 @@ private struct FileLock {
 
   private func includes(_ position: Int) -> Bool { (first...max(first, last)).contains(position) }
 
-  /// What the lock on the index of the log is for: <https://www.sqlite.org/walformat.html#locks>.
+  /// The purpose of a lock on the log's index: <https://www.sqlite.org/walformat.html#locks>.
   var activityOnIndex: String? {
     if isExclusive {
       if includes(122) { return "recovers" }
@@ -117,7 +115,9 @@ private struct FileLock {
     return (123...127).contains(where: includes) ? "reads" : nil
   }
 
-  /// What the lock on the database is for; with a log, all have one for reading.
+  /// The purpose of a lock on the database.
+  ///
+  /// With a log, every connection holds one for reading.
   ///
   /// See <https://www.sqlite.org/lockingv3.html>.
   var activityOnDatabase: String? {

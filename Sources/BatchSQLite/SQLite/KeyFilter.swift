@@ -1,12 +1,14 @@
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL functions `_batch_selected(rowid)`, whether a rowid belongs to the chunk,
-/// `_batch_number(key, …)`, which of its keys one is, and `_batch_found(rowid, key, …)`, which also
-/// notes where the row is; NULL if none.
+/// The SQL functions that filter the rows of a range by the keys of a chunk.
 ///
-/// A range with such a filter reads and drops unselected rows, in one statement. If the selected
-/// rows are close together, that is cheaper than a statement for each.
+/// `_batch_selected(rowid)` is whether a rowid belongs to the chunk. `_batch_number(key, …)` is the
+/// number of a key, or NULL if it is not in the chunk. `_batch_found(rowid, key, …)` is the same,
+/// and also records the row's location.
+///
+/// A range with such a filter reads and drops unselected rows in one statement. If the selected
+/// rows are close together, that is cheaper than one statement for each.
 @safe
 final class KeyFilter {
   static let functionName = "_batch_selected"
@@ -14,10 +16,12 @@ final class KeyFilter {
   static let foundName = "_batch_found"
 
   private var keys: [Int64] = []
-  /// The index of the last key found: rows ascend, so the next is near.
+  /// The index of the last key found.
+  ///
+  /// Rows ascend, so the next one is near.
   private var cursor = 0
   private var matcher = KeyMatcher(.integers([]))
-  /// The rowid of the row of each key, as far as `_batch_found` has noted it.
+  /// The rowid of each key's row, if `_batch_found` has recorded it.
   private(set) var rowIDs: [Int64?] = []
 
   /// Registers the functions on a connection, which must not outlive this object.
@@ -99,10 +103,7 @@ final class KeyFilter {
 
   /// Sets the keys to number.
   ///
-  /// - Parameters:
-  ///   - keys: The keys.
-  ///   - notesRows: Whether to note the rows that `_batch_found` finds.
-  ///   - missLimit: How many rows may have other keys; one more is an error of the statement.
+  /// The statement fails if more than `missLimit` rows have other keys.
   func number(_ keys: KeyMatcher.Keys, notingRows notesRows: Bool, missLimit: Int) {
     matcher = KeyMatcher(keys, missLimit: missLimit)
     rowIDs = notesRows ? Array(repeating: nil, count: keys.count) : []
@@ -111,7 +112,6 @@ final class KeyFilter {
   /// Whether the rows found so far came in the order of the keys.
   var isInOrder: Bool { matcher.isInOrder }
 
-  /// Whether there were too many rows with other keys.
   var isFarFromRows: Bool { matcher.isFarFromRows }
 
   private func contains(_ key: Int64) -> Bool {

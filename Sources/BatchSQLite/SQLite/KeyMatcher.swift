@@ -1,7 +1,8 @@
 import BatchIdentifiers
 import CSQLite
 
-/// Finds the keys of rows among those of a chunk, as rows come in nearly the same order.
+/// Finds the keys of rows among the keys of a chunk; fastest if the rows come in nearly the same
+/// order.
 struct KeyMatcher {
   enum Keys {
     case integers([Int64])
@@ -15,20 +16,20 @@ struct KeyMatcher {
     }
   }
 
-  /// The keys, if they are integers; not in an enum, whose payload would be retained for each row.
+  /// The keys if they are integers.
+  ///
+  /// Not in an enum, because its payload would be retained for each row.
   private let integers: [Int64]
-  /// The keys, if they are others.
   private let encoded: EncodedKeys
   private let isEncoded: Bool
   private var next = 0
   /// Whether the rows found so far came in the order of the keys.
   private(set) var isInOrder = true
   private var encoder = EncodedKey.Encoder()
-  /// Empty until needed.
+  /// Filled when first needed.
   private var table = HashTable(count: 0)
   /// How many more rows may have other keys.
   private var missesLeft: Int
-  /// Whether more rows than allowed had other keys.
   private(set) var isFarFromRows = false
 
   init(_ keys: Keys, missLimit: Int = .max) {
@@ -40,7 +41,7 @@ struct KeyMatcher {
     }
   }
 
-  /// The number of the key that a function's arguments are; nil if it is not one of the chunk.
+  /// The number of the key in a function's arguments; nil if it is not in the chunk.
   mutating func number(of values: UnsafeBufferPointer<OpaquePointer?>) -> Int? {
     guard isEncoded else {
       guard unsafe sqlite3_value_type(values[0]) == SQLITE_INTEGER else { return missed() }
@@ -49,7 +50,7 @@ struct KeyMatcher {
     encoder.removeAll()
     for index in values.indices { unsafe encoder.append(values[index]) }
     if next < encoded.count, encoded.isKey(encoder.bytes, at: next) { return found(next) }
-    // The functions of one row ask for the same key.
+    // Several functions of one row ask for the same key.
     if next > 0, encoded.isKey(encoder.bytes, at: next - 1) { return next - 1 }
     if table.isEmpty {
       table = HashTable(count: encoded.count)
@@ -87,17 +88,15 @@ struct KeyMatcher {
   }
 }
 
-/// The numbers of keys by hashes of the keys.
+/// Maps hashes of keys to the numbers of the keys.
 ///
-/// Where every second row of a range is not selected, half of the rows are looked up in vain: a
-/// dictionary of keys took a third of the time of such a deletion.
+/// If every second row of a range is not selected, half of the look-ups find nothing. A dictionary
+/// of keys took a third of the time of such a deletion.
 private struct HashTable {
-  /// Numbers plus one; zero where there is none.
-  ///
-  /// At least half of them are zero.
+  /// Numbers plus one; zero in empty slots, at least half of all.
   private var slots: [Int32]
   private let mask: Int
-  /// Differs from run to run, so that nobody can choose keys that collide.
+  /// Random, so that keys cannot be chosen to collide.
   private let seed = UInt64.random(in: 0 ... .max) | 1
 
   init(count: Int) {
@@ -115,7 +114,7 @@ private struct HashTable {
     slots[slot] = Int32(truncatingIfNeeded: number + 1)
   }
 
-  /// The first number with this hash that is the right one.
+  /// The first number with this hash for which `isRight` is true.
   func first(_ hash: UInt64, where isRight: (Int) -> Bool) -> Int? {
     var slot = Int(truncatingIfNeeded: hash) & mask
     while slots[slot] != 0 {
@@ -144,7 +143,7 @@ private struct HashTable {
     return mixed(rest, into: hash)
   }
 
-  /// Mixes as wyhash does: both halves of the product with a secret number.
+  /// Mixes as wyhash does: combines both halves of the product with a secret number.
   private func mixed(_ word: UInt64, into hash: UInt64) -> UInt64 {
     let product = (word ^ hash).multipliedFullWidth(by: seed ^ 0x9E37_79B9_7F4A_7C15)
     return product.high ^ product.low

@@ -3,21 +3,21 @@ import BatchIdentifiers
 import BatchPlatform
 import CSQLite
 
-/// A connection's waits for other connections' locks, each until a time limit or a stop of the run.
+/// Waits for locks of other connections, until a time limit or a stop of the run.
 ///
-/// SQLite's own, `sqlite3_busy_timeout`, notices neither a stop nor an interrupt.
+/// SQLite's own wait, `sqlite3_busy_timeout`, notices neither a stop nor an interrupt.
 @safe
 package final class LockWait: Sendable {
   private struct State {
     var limit = Duration.zero
-    /// What a wait interrupts that ends without the lock.
+    /// What to interrupt if the wait ends without the lock.
     var interrupted: Interrupter?
-    /// When the last wait began, and when it was last found to go on.
+    /// When the last wait began, and when it last retried.
     var start = ContinuousClock.now
     var last = ContinuousClock.now
   }
 
-  /// The pauses between two tries, as SQLite's own; the last one repeats.
+  /// The pauses between two attempts in milliseconds, the same as SQLite's; the last one repeats.
   private static let pauses = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100]
 
   private let path: String
@@ -27,7 +27,7 @@ package final class LockWait: Sendable {
     self.path = path
   }
 
-  /// Sets how long a statement waits, and what to interrupt if that is in vain.
+  /// Sets how long a statement waits, and what to interrupt if it does not get the lock.
   func setLimit(_ limit: Duration, interrupting interrupted: Interrupter? = nil) {
     state.withLock { state in
       state.limit = limit
@@ -35,7 +35,7 @@ package final class LockWait: Sendable {
     }
   }
 
-  /// Makes a connection, which must not outlive this object, wait in this way.
+  /// Makes a connection wait in this way; it must not outlive this object.
   func register(in database: OpaquePointer) {
     unsafe sqlite3_busy_handler(
       database,
@@ -49,7 +49,7 @@ package final class LockWait: Sendable {
     )
   }
 
-  /// Pauses before the next try; false if the wait is over.
+  /// Pauses before the next attempt; false if the wait is over.
   private func pause(after tries: Int) -> Bool {
     let left = state.withLock { state in
       state.last = .now
@@ -65,7 +65,7 @@ package final class LockWait: Sendable {
     return true
   }
 
-  /// The wait that goes on, in words, if it is long.
+  /// Describes the current wait if it is at least this long.
   package func wait(of least: Duration) -> String? {
     let (start, last) = state.withLock { ($0.start, $0.last) }
     let duration = start.duration(to: .now)

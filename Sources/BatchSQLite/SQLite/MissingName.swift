@@ -1,12 +1,12 @@
 import BatchIdentifiers
 
-/// What SQLite does not find, by its message: a function that only an application has, a table that a
-/// trigger still names.
+/// What SQLite cannot find, according to its message: for example a function that only an
+/// application defines, or a table that a trigger still names.
 struct MissingName {
   enum Kind: String {
     case function, collation, module, tokenizer, table, column
 
-    /// Whether an application or extension adds such things to SQLite.
+    /// Whether applications or extensions add such things to SQLite.
     var comesWithPrograms: Bool {
       switch self {
       case .function, .collation, .module, .tokenizer: true
@@ -14,7 +14,7 @@ struct MissingName {
       }
     }
 
-    /// What one object, and what several, do with it.
+    /// The verbs for one and for several objects that need it.
     fileprivate var verbs: (one: String, many: String) {
       switch self {
       case .function: ("calls", "call")
@@ -25,10 +25,10 @@ struct MissingName {
   }
 
   let kind: Kind
-  /// The name without qualifiers, folded.
+  /// The name without qualifiers, in lower case.
   let name: String
 
-  /// Reads a message of SQLite; nil if it is about something else.
+  /// Parses a message of SQLite; nil if it does not report a missing name.
   init?(_ message: String) {
     let found = Self.messages.first { message.hasPrefix($0.prefix) }
     guard let found else { return nil }
@@ -49,11 +49,10 @@ struct MissingName {
     ("no such table: ", .table), ("no such column: ", .column),
   ]
 
-  /// Whether a text asks for it.
   func isNamed(in words: [String]) -> Bool {
     switch kind {
     case .function:
-      // A word of SQL can be an operator, such as REGEXP, and a column can have a function's name.
+      // An operator such as REGEXP calls a function, and a column can have the name of a function.
       words.indices.contains { index in
         words[index] == name
           && (words[(index + 1)...].first == "(" || Self.operators.contains(name))
@@ -63,20 +62,21 @@ struct MissingName {
     }
   }
 
-  /// Whether a statement itself asks for it; only a table has a module or a tokenizer.
+  /// Whether a statement itself needs it.
+  ///
+  /// Only a table has a module or a tokenizer.
   func isAsked(by statement: [String]) -> Bool {
     [.module, .tokenizer].contains(kind) ? false : isNamed(in: statement)
   }
 
   private static let operators: Set<String> = ["regexp", "match", "glob", "like"]
 
-  /// The clause that says which objects ask for it: `which the trigger "t" of "orders" calls`.
+  /// The clause that names the objects that need it: `which the trigger "t" of "orders" calls`.
   func clause(about askers: [SchemaObject]) -> String {
     let names = askers.map { $0.title(asking: self) }.joined(separator: " and ")
     return "which \(names) \(askers.count == 1 ? kind.verbs.one : kind.verbs.many)"
   }
 
-  /// What to do about it.
   func advice(about askers: [SchemaObject]) -> Remedy {
     let removable = askers.filter { [.trigger, .index].contains($0.kind) }
     let names = removable.map { "the \($0.kind) \($0.name.quotedForMessage)" }

@@ -2,10 +2,9 @@ package import BatchIdentifiers
 
 /// SQLite's plan for a statement.
 package struct QueryPlan: Sendable {
-  /// A step of the plan.
   private struct Step {
     let text: String
-    /// Whether it belongs to a subquery in an expression instead of the statement itself.
+    /// Whether it belongs to a subquery in an expression rather than to the statement itself.
     let isInSubquery: Bool
     /// Whether it is repeated for each row outside the subquery.
     let isRepeated: Bool
@@ -13,7 +12,6 @@ package struct QueryPlan: Sendable {
 
   private var steps: [Step] = []
 
-  /// The steps, one per line.
   package var lines: [String] { steps.map(\.text) }
 
   /// Whether the statement itself scans a table.
@@ -29,32 +27,32 @@ package struct QueryPlan: Sendable {
     }
   }
 
-  /// Whether SQLite computes the rows of this view or query before it looks at any.
+  /// Whether SQLite computes all rows of this view or query before it uses any.
   package func materializes(_ name: String) -> Bool {
     steps.contains { $0.text == "CO-ROUTINE \(name)" || $0.text == "MATERIALIZE \(name)" }
   }
 
-  /// The tables, by their names there, that a subquery scans for each row of the statement.
+  /// The tables, by their names in the plan, that a subquery scans for each row of the statement.
   package var scannedForEachRow: [String] {
     steps.compactMap { step in
       guard step.isRepeated, step.text.hasPrefix("SCAN ") else { return nil }
       let name = step.text.dropFirst("SCAN ".count)
-      // Not functions such as json_each, VALUES, and results of other subqueries.
+      // Skip functions such as json_each, VALUES, and results of other subqueries.
       let isNone =
         name.contains(" VIRTUAL TABLE ") || name.contains("CONSTANT ROW") || name.hasPrefix("(")
       return isNone ? nil : String(name.split(separator: " USING ")[0])
     }
   }
 
-  /// The plan for the first of some statements; parameters need no values.
+  /// The plan for the first statement of a text; parameters need no values.
   package init(of sql: String, in connection: Connection) throws(BatchError) {
     let statement = try connection.prepare("EXPLAIN QUERY PLAN \(sql)")
-    // Whether each subquery so far, and what is below it, is repeated.
+    // The subqueries so far, with the steps below them, and whether each is repeated.
     var subqueries: [Int64: Bool] = [:]
     while try statement.step() {
       let text = statement.text(at: 3)
       let outer = subqueries[statement.integer(at: 1)]
-      // Such as `CORRELATED SCALAR SUBQUERY 1`, `LIST SUBQUERY 2`.
+      // For example `CORRELATED SCALAR SUBQUERY 1`, `LIST SUBQUERY 2`.
       let isSubquery = text.contains(" SUBQUERY ") && !text.hasPrefix("SCAN")
       if isSubquery || outer != nil {
         let isRepeated = isSubquery && text.hasPrefix("CORRELATED") || outer == true
@@ -66,7 +64,7 @@ package struct QueryPlan: Sendable {
 }
 
 extension Connection {
-  /// SQLite's plan for the first of some statements, a line per step; parameters need no values.
+  /// SQLite's plan for the first statement of a text, one line per step; parameters need no values.
   package func explain(_ sql: String) throws(BatchError) -> [String] {
     try QueryPlan(of: sql, in: self).lines
   }

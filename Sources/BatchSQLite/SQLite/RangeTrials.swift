@@ -1,15 +1,14 @@
-/// Decides whether to try the next chunk in one statement, where that may be in vain.
+/// Decides whether to try one statement for the next chunk, which may not pay off.
 ///
-/// A range of keys with many other rows between them takes longer than a statement for each, and if
-/// not all of its rows change, it is done again. Neighbouring chunks are mostly alike.
+/// A range of keys with many other rows between them takes longer than a statement for each key. If
+/// not all of its rows change, the work is repeated. Neighbouring chunks are mostly alike.
 struct RangeTrials {
-  /// How many chunks at most do without before the next try.
+  /// The most chunks to skip before the next attempt.
   private static let longestPause = 64
 
   private var pause = 0
   private var nextPause = 1
 
-  /// Whether the next chunk is worth a try.
   mutating func isWorthATry() -> Bool {
     if pause > 0 {
       pause -= 1
@@ -18,7 +17,6 @@ struct RangeTrials {
     return true
   }
 
-  /// Notes how a try has ended.
   mutating func note(_ succeeded: Bool) {
     if succeeded {
       nextPause = 1

@@ -1,10 +1,9 @@
-/// A regular expression as the `sqlite3` shell understands it, for `X REGEXP Y`.
+/// A regular expression as in the `sqlite3` shell, for `X REGEXP Y`.
 ///
-/// It is matched by following all alternatives at once, so the time is bounded by the product of
-/// the lengths of expression and text, whatever the two are.
-/// See <https://www.sqlite.org/src/file/ext/misc/regexp.c>.
+/// The matcher follows all alternatives at once, so the time is bounded by the product of the
+/// lengths of expression and text. See <https://www.sqlite.org/src/file/ext/misc/regexp.c>.
 struct RegularExpression {
-  /// A step of the program; the numbers are those of steps.
+  /// A step of the program; the integers are indices of steps.
   enum Step {
     case character(UInt32)
     case any
@@ -17,7 +16,7 @@ struct RegularExpression {
     case accept
   }
 
-  /// Why a text is no regular expression.
+  /// Why a text is not a regular expression.
   struct Refusal: Error {
     let reason: String
   }
@@ -28,12 +27,9 @@ struct RegularExpression {
   private let steps: [Step]
   private let ignoresCase: Bool
 
-  /// Compiles an expression.
+  /// Compiles an expression in UTF-8.
   ///
-  /// - Parameters:
-  ///   - pattern: The expression in UTF-8.
-  ///   - ignoresCase: Whether the letters A to Z match those of the other case.
-  /// - Throws: A refusal of a text that is no regular expression.
+  /// `ignoresCase` applies only to the letters A to Z.
   init(_ pattern: UnsafeRawBufferPointer, ignoringCase ignoresCase: Bool = false) throws(Refusal) {
     self.ignoresCase = ignoresCase
     var scalars: [UInt32] = []
@@ -42,7 +38,7 @@ struct RegularExpression {
       scalars.append(Self.folded(scalar, ignoresCase))
     }
     var compiler = RegularExpressionCompiler()
-    // A first "^" is about all alternatives.
+    // A leading "^" applies to all alternatives.
     if scalars.first == 0x5e {
       scalars.removeFirst()
       try compiler.append(.start)
@@ -53,7 +49,7 @@ struct RegularExpression {
     steps = compiler.steps
   }
 
-  /// Whether a part of a text in UTF-8 matches.
+  /// Whether a part of a UTF-8 text matches.
   func matches(_ text: UnsafeRawBufferPointer) -> Bool {
     var now = States(capacity: steps.count)
     var next = States(capacity: steps.count)
@@ -92,7 +88,7 @@ struct RegularExpression {
     }
   }
 
-  /// Steps to follow, each once.
+  /// Steps to follow, each of them once.
   private struct States {
     private var numbers: [Int] = []
     private var isIn: [Bool]
@@ -122,9 +118,9 @@ struct RegularExpression {
     ignoresCase && (0x41...0x5a).contains(scalar) ? scalar | 0x20 : scalar
   }
 
-  /// The character at a place, which moves behind it; nil at the end, which a NUL character is too.
+  /// The character at `place`, which is advanced past it; nil at the end or at a NUL character.
   ///
-  /// A byte that is not UTF-8 is U+FFFD.
+  /// A byte that is not valid UTF-8 yields U+FFFD.
   private static func scalar(of text: UnsafeRawBufferPointer, at place: inout Int) -> UInt32? {
     guard place < text.count, unsafe text[place] != 0 else { return nil }
     let first = unsafe text[place]
@@ -149,7 +145,6 @@ struct RegularExpression {
   }
 }
 
-/// Turns the parts of a regular expression into steps.
 struct RegularExpressionCompiler {
   private(set) var steps: [RegularExpression.Step] = []
 

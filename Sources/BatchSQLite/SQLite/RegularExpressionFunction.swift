@@ -1,9 +1,9 @@
 import CSQLite
 
-/// The SQL functions `regexp`, which SQLite calls for `X REGEXP Y`, and `regexpi`, which ignores the
-/// case of letters: as in the `sqlite3` shell.
+/// The SQL functions `regexp`, which SQLite calls for `X REGEXP Y`, and `regexpi`, which ignores
+/// case; as in the `sqlite3` shell.
 enum RegularExpressionFunction {
-  /// Registers the functions on a connection, for expressions in its schema too.
+  /// Registers the functions on a connection, for use in its schema too.
   static func register(in database: OpaquePointer) -> Int32 {
     let status = unsafe register("regexp", in: database) { call, _, arguments in
       unsafe RegularExpressionFunction.answer(call, arguments, ignoringCase: false)
@@ -71,7 +71,6 @@ enum RegularExpressionFunction {
     }
   }
 
-  /// The bytes of an argument as text; nil for NULL.
   private static func text(_ value: OpaquePointer?) -> UnsafeRawBufferPointer? {
     guard let start = unsafe sqlite3_value_text(value) else { return nil }
     return unsafe UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))

@@ -1,13 +1,11 @@
-/// A part of a regular expression.
 indirect enum RegularExpressionPart {
   case step(RegularExpression.Step)
   case sequence([RegularExpressionPart])
   case either(RegularExpressionPart, RegularExpressionPart)
-  /// A part at least and at most so many times; nil for any number.
+  /// A part with its minimum and maximum number of repetitions; nil for no maximum.
   case repeated(RegularExpressionPart, Int, Int?)
 }
 
-/// Reads a regular expression.
 struct RegularExpressionParser {
   private typealias Part = RegularExpressionPart
   private typealias Refusal = RegularExpression.Refusal
@@ -15,7 +13,7 @@ struct RegularExpressionParser {
   static let word: [ClosedRange<UInt32>] = [0x30...0x39, 0x41...0x5a, 0x5f...0x5f, 0x61...0x7a]
   private static let digit: [ClosedRange<UInt32>] = [0x30...0x39]
   private static let space: [ClosedRange<UInt32>] = [0x09...0x0d, 0x20...0x20]
-  /// Parentheses in parentheses are read by recursion.
+  /// Limits the recursion, since nested parentheses are parsed recursively.
   private static let maximumDepth = 200
 
   private let pattern: [UInt32]
@@ -34,7 +32,7 @@ struct RegularExpressionParser {
     return whole
   }
 
-  /// The next character, if it is this one.
+  /// Consumes the next character if it is this one.
   private mutating func take(_ character: Unicode.Scalar) -> Bool {
     guard place < pattern.count, pattern[place] == character.value else { return false }
     place += 1
@@ -80,7 +78,7 @@ struct RegularExpressionParser {
     return .sequence(parts)
   }
 
-  /// A part that can be repeated.
+  /// Parses a part that can be repeated.
   private mutating func single() throws(RegularExpression.Refusal) -> RegularExpressionPart {
     guard let character = next().flatMap(Unicode.Scalar.init) else { return .sequence([]) }
     switch character {
@@ -139,7 +137,7 @@ struct RegularExpressionParser {
     return value
   }
 
-  /// The bounds before a closing brace.
+  /// Parses the bounds up to a closing brace.
   private mutating func braces() throws(RegularExpression.Refusal) -> (Int, Int?) {
     let least = try number()
     guard take(",") else {
@@ -168,7 +166,7 @@ struct RegularExpressionParser {
     return value
   }
 
-  /// The characters up to a closing bracket, of which there is at least one.
+  /// Parses the characters up to a closing bracket, at least one.
   private mutating func set() throws(RegularExpression.Refusal) -> RegularExpression.Step {
     let isNegated = take("^")
     var ranges: [ClosedRange<UInt32>] = []

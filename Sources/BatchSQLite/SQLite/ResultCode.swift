@@ -16,7 +16,7 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   /// The primary code of an extended one.
   public var primary: ResultCode { ResultCode(rawValue: rawValue & 0xff) }
 
-  /// SQLite's English name of the code, with the number.
+  /// SQLite's English description of the code, with the number.
   public var description: String {
     "\(rawValue) (\(unsafe String(cString: sqlite3_errstr(rawValue))))"
   }
@@ -44,11 +44,8 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_INTERRUPT = ResultCode(rawValue: CSQLite.SQLITE_INTERRUPT)
   /// The operating system reported an I/O error.
   public static let SQLITE_IOERR = ResultCode(rawValue: CSQLite.SQLITE_IOERR)
-  /// Memory ran out during input or output.
   static let SQLITE_IOERR_NOMEM = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 12 << 8)
-  /// The shared memory of a write-ahead log cannot grow.
   static let SQLITE_IOERR_SHMSIZE = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 19 << 8)
-  /// The shared memory of a write-ahead log cannot be mapped.
   static let SQLITE_IOERR_SHMMAP = ResultCode(rawValue: CSQLite.SQLITE_IOERR | 21 << 8)
   /// The database file is damaged.
   public static let SQLITE_CORRUPT = ResultCode(rawValue: CSQLite.SQLITE_CORRUPT)
@@ -58,11 +55,11 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_FULL = ResultCode(rawValue: CSQLite.SQLITE_FULL)
   /// The file could not be opened.
   public static let SQLITE_CANTOPEN = ResultCode(rawValue: CSQLite.SQLITE_CANTOPEN)
-  /// The schema changed under a statement.
+  /// The schema changed after a statement was compiled.
   public static let SQLITE_SCHEMA = ResultCode(rawValue: CSQLite.SQLITE_SCHEMA)
   /// A text or blob is too long.
   public static let SQLITE_TOOBIG = ResultCode(rawValue: CSQLite.SQLITE_TOOBIG)
-  /// A value is not of the type that its column must have.
+  /// A value does not have the type that its column requires.
   public static let SQLITE_MISMATCH = ResultCode(rawValue: CSQLite.SQLITE_MISMATCH)
   /// A constraint is violated.
   public static let SQLITE_CONSTRAINT = ResultCode(rawValue: CSQLite.SQLITE_CONSTRAINT)
@@ -74,7 +71,7 @@ public struct ResultCode: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let SQLITE_CONSTRAINT_FOREIGNKEY = ResultCode(
     rawValue: CSQLite.SQLITE_CONSTRAINT | 3 << 8
   )
-  /// Another row has the values of a unique index.
+  /// Another row has the same values in a unique index.
   public static let SQLITE_CONSTRAINT_UNIQUE = ResultCode(
     rawValue: CSQLite.SQLITE_CONSTRAINT | 8 << 8
   )

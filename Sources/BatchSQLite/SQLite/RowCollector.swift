@@ -2,32 +2,33 @@ import BatchRuns
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL aggregate `_batch_collect(column, value, …)`: collects the rows of a statement in a
-/// block.
+/// The SQL aggregate `_batch_collect(column, value, …)`, which collects the rows of a statement in
+/// a block.
 ///
-/// A function receives all values of a row at once. As result columns, each would cost a call that
-/// takes locks and checks its arguments, and each row one to advance: a quarter of the time of
-/// reading a row of 20 columns.
+/// A function receives all values of a row at once. As result columns, each value would cost a call
+/// that takes locks and checks its arguments, and each row a step: a quarter of the time of reading
+/// a row of 20 columns.
 @safe
 final class RowCollector {
   private static let name = "_batch_collect"
-  /// A function has at most 127 arguments, the first of which is the number of a column; see
-  /// <https://www.sqlite.org/limits.html>.
+  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>).
+  ///
+  /// The first one is the number of a column.
   private static let mostValues = 126
 
   /// The caller's block, which receives rows while a statement runs.
   private var block: UnsafeMutablePointer<ValueBlock>?
-  /// Whether text is stored as UTF-8 and needs no conversion.
   private var isUTF8 = true
   /// Why no further row can be collected.
   private var obstacle: Obstacle?
 
-  /// How many bytes of texts and blobs to hold; the row that reaches this is the last.
+  /// The number of bytes of texts and blobs to hold.
+  ///
+  /// The row that reaches it is the last.
   private var byteLimit = Int.max
 
   private enum Obstacle {
     case noRoom
-    /// The maximum bytes of texts and blobs are reached.
     case full
     case error(BatchError)
   }
@@ -67,17 +68,16 @@ final class RowCollector {
       .joined(separator: ", ")
   }
 
-  /// The result of collecting.
   enum Collected {
     case all
-    /// Some rows, up to the block's byte limit.
+    /// Some rows, up to the byte limit.
     case some
-    /// The block has no room for all rows.
+    /// More rows than the block has room for.
     case tooMany
   }
 
   /// Runs a statement, and appends its rows to a block with as many columns, until its texts and
-  /// blobs have `byteLimit` bytes.
+  /// blobs reach `byteLimit` bytes.
   ///
   /// - Throws: Errors of SQLite, or `BatchError` of code `valueTooLarge`.
   func collect(
@@ -133,7 +133,7 @@ final class RowCollector {
           case SQLITE_NULL: break
           case let storageClass:
             let isText = storageClass == SQLITE_TEXT
-            // Reading a text as a blob avoids the copy for a terminating zero.
+            // Reading a text as a blob avoids the copy that adds a terminating zero.
             let start =
               isText && !isUTF8
               ? unsafe UnsafeRawPointer(sqlite3_value_text(value))
@@ -148,7 +148,7 @@ final class RowCollector {
           place += stride
         }
       }
-      // Checked at a row's last values, so that the current row is not read again.
+      // Checked at the last values of a row, so that the current row is not read again.
       let isWhole = unsafe first + arguments.count - 1 == block.pointee.columnCount
       if isWhole, unsafe block.pointee.bytes.count >= byteLimit {
         obstacle = .full

@@ -2,32 +2,30 @@ import BatchIdentifiers
 import BatchPlatform
 import CSQLite
 
-/// The SQL functions that compare rows of two databases, on one connection.
+/// The SQL functions that compare rows of two databases on one connection.
 ///
-/// `_batch_differs(n, a, b, …)` is whether the values of some pair differ, in storage class or
-/// bytes. `_batch_counts(column, a, b, …)` counts the columns that differ, the first of which has
-/// this number, and is whether to report the row; 0 also counts the row, and a negative number is
-/// the complement of a column less 1, for a row already counted. `_batch_expected(what, key…)` is
-/// whether the row of this key may differ in that way, as an ``Expectation``, and counts that it
-/// does. All values of two rows pass in one call, as those of one row do in ``RowCollector``.
+/// `_batch_differs(n, a, b, …)` is whether the values of any pair differ, in storage class or
+/// bytes. `_batch_counts(column, a, b, …)` counts the columns that differ and is whether to report
+/// the row. `column` is the number of the first column; 0 also counts the row, and a negative
+/// number is the complement of a column less 1, for a row already counted. `_batch_expected(what,
+/// key…)` is whether the row of this key may differ as an ``Expectation`` allows, and counts that
+/// it does. All values of two rows pass in one call, as in ``RowCollector``.
 @safe
 final class RowComparison {
-  /// How a row may differ.
   enum Expectation: Int, CaseIterable {
-    /// In any way.
     case any
-    /// In the columns that are set.
+    /// In the columns that the change sets.
     case changed
-    /// It is gone.
     case deleted
-    /// It is gone, and its copy was found.
+    /// Deleted, and its copy was found.
     case deletedWithCopy
-    /// It is gone, and this is the first copy found.
+    /// Deleted, and this is the first copy found.
     case copied
   }
 
-  /// A function has at most 127 arguments, the first of which is a number; see
-  /// <https://www.sqlite.org/limits.html>.
+  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>).
+  ///
+  /// The first one is a number.
   private static let mostPairs = 63
   private static let differs = "_batch_differs"
   private static let counts = "_batch_counts"
@@ -35,9 +33,8 @@ final class RowComparison {
 
   private let selected: SelectedRows?
   private var encoder = EncodedKey.Encoder()
-  /// The number of compared pairs of rows.
   private(set) var pairs = 0
-  /// The number of rows that differ as expected, by the numbers of the expectations.
+  /// The number of rows that differ as expected, by raw value of the expectation.
   private var expectedCounts = [Int](repeating: 0, count: Expectation.allCases.count)
   /// The number of rows in which each column differs, if requested.
   var columns = ColumnCounts(columns: 0, samples: 0)
@@ -46,31 +43,31 @@ final class RowComparison {
     self.selected = selected
   }
 
-  /// The number of rows that differ in an expected way.
   func count(_ expectation: Expectation) -> Int { expectedCounts[expectation.rawValue] }
 
   // MARK: In SQL
 
-  /// Whether the values of some column differ in two rows, as an operand.
+  /// The SQL for whether the values of any column differ in two rows.
   static func differ(_ columns: [String], of row: String, and other: String) -> String {
     let calls = pairs(columns, of: row, and: other).map { "\(differs)(0\($1))" }
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// Whether to report two rows, as an operand, which counts them and their differing columns,
-  /// except some.
+  /// The SQL for whether to report two rows.
+  ///
+  /// Counts them and their differing columns, except those in `free`.
   static func count(
     _ columns: [String],
     but free: Set<String> = [],
     of row: String,
     and other: String
   ) -> String {
-    // OR does not evaluate all operands once the answer is known.
+    // OR stops evaluating once the answer is known, but all operands must count.
     let calls = pairs(columns, but: free, of: row, and: other).map { "\(counts)(\($0)\($1))" }
     return "(\(calls.joined(separator: " | ")))"
   }
 
-  /// Counts some differing columns of two rows that were counted, as an operand.
+  /// The SQL that counts more differing columns of two rows that are already counted.
   static func count(
     more columns: [(number: Int, name: String)],
     of row: String,
@@ -83,7 +80,9 @@ final class RowComparison {
   }
 
   /// The values of columns in two rows, as the arguments of each call, with the number of its first
-  /// column; constants for excluded columns.
+  /// column.
+  ///
+  /// Excluded columns become constants.
   private static func pairs(
     _ columns: [String],
     but free: Set<String> = [],
@@ -99,14 +98,14 @@ final class RowComparison {
     }
   }
 
-  /// Whether the row of a key may differ this way, as an operand.
+  /// The SQL for whether the row of a key may differ in this way.
   static func isExpected(_ expectation: Expectation, key: [String]) -> String {
     "\(expected)(\(expectation.rawValue), \(key.joined(separator: ", ")))"
   }
 
   // MARK: Functions
 
-  /// Registers the functions on a connection, which keeps this object.
+  /// Registers the functions on a connection, which retains this object.
   func register(in connection: Connection) throws(BatchError) {
     try unsafe register(Self.differs, in: connection) { call, count, arguments in
       guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
@@ -209,7 +208,7 @@ final class RowComparison {
       let bits = unsafe sqlite3_value_double(value).bitPattern
       return unsafe bits != sqlite3_value_double(other).bitPattern
     default:
-      // A text as a blob is not converted: both databases have the same encoding.
+      // Reading text as a blob avoids a conversion; both databases have the same encoding.
       let (start, otherStart) = unsafe (sqlite3_value_blob(value), sqlite3_value_blob(other))
       let count = unsafe sqlite3_value_bytes(value)
       guard unsafe count == sqlite3_value_bytes(other) else { return true }

@@ -1,17 +1,15 @@
 import BatchIdentifiers
 import CSQLite
 
-/// Watches whether statements that change a single row cause changes to other rows of its table, by
+/// Watches whether statements that change a single row also change other rows of its table, through
 /// triggers.
 ///
-/// SQLite reports every row of a rowid table that is inserted, updated or deleted, by whatever
-/// statement, except those that `ON CONFLICT REPLACE` removes; see
-/// <https://www.sqlite.org/c3ref/update_hook.html>.
+/// SQLite reports every row of a rowid table that any statement inserts, updates or deletes, except
+/// those that `ON CONFLICT REPLACE` removes: <https://www.sqlite.org/c3ref/update_hook.html>.
 @safe
 final class RowWatch {
-  /// The table's name, zero-terminated.
   private let table: [CChar]
-  /// The first row that the current statement has changed.
+  /// The row that the current statement last changed.
   private var row: Int64?
   /// Whether a statement has changed more than one row.
   private(set) var hasSeenOthers = false
@@ -20,7 +18,6 @@ final class RowWatch {
     self.table = table.utf8.map { CChar(bitPattern: $0) } + [0]
   }
 
-  /// Marks the beginning of another statement.
   func beginStatement() { row = nil }
 
   fileprivate func note(_ rowID: Int64, of other: UnsafePointer<CChar>) {

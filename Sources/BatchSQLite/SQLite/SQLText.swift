@@ -1,14 +1,13 @@
 /// A piece of SQL that is one operand.
 package struct SQLText {
   package let text: String
-  /// Whether it may fail for some rows, so that it must only be computed where Swift would compute
-  /// it.
+  /// Whether it may fail for some rows, so that SQL must compute it only where Swift would.
   package let canFail: Bool
-  /// The same operand as the condition for not being NULL, and its value then.
+  /// The same operand, split into the condition for not being NULL and the value in that case.
   package private(set) var guarded: (condition: String, value: String)?
   /// The same operand as a column minus a number.
   package private(set) var difference: (column: String, less: Double)?
-  /// The conditions that this joins, and whether all of them or any must be true.
+  /// The conditions that this operand joins, by AND if `isAll`, otherwise by OR.
   private var joined: (isAll: Bool, conditions: [SQLText])?
 
   package init(_ text: String, canFail: Bool = false) {
@@ -16,14 +15,13 @@ package struct SQLText {
     self.canFail = canFail
   }
 
-  /// A value where a condition is true, otherwise NULL.
+  /// The value if a condition is true, otherwise NULL.
   package init(_ value: SQLText, where condition: SQLText) {
     text = "CASE WHEN \(condition.text) THEN \(value.text) END"
     canFail = value.canFail || condition.canFail
     if !canFail { guarded = (condition.text, value.text) }
   }
 
-  /// A column minus a number.
   package init(_ column: String, less number: Double) {
     self.init("(\(column) - \(number))")
     difference = (column, number)
@@ -35,27 +33,26 @@ package struct SQLText {
   private var isTrue: Bool { text == Self.true.text }
   private var isFalse: Bool { text == Self.false.text }
 
-  /// Whether both are true; the second is computed only if the first is.
+  /// Joins by AND; the second condition is computed only if the first is true.
   ///
-  /// Here and below, constants are dropped: SQLite uses no index for `0 OR …`.
+  /// Here and below, constants are dropped, because SQLite uses no index for `0 OR …`.
   package static func and(_ left: SQLText, _ right: SQLText) -> SQLText {
     if left.isTrue || right.isFalse && !left.canFail { return right }
     if left.isFalse || right.isTrue { return left }
     return joining(left, right, all: true)
   }
 
-  /// Whether all are true.
   package static func all(_ conditions: [SQLText]) -> SQLText {
     combined(conditions[...], .true, and)
   }
 
-  /// Whether any is true.
   package static func any(_ conditions: [SQLText]) -> SQLText {
     combined(conditions[...], .false, or)
   }
 
-  /// Combines a few operands in a list, where SQLite finds those that an index serves, but many in
-  /// halves: it refuses expressions that are more than 1,000 deep.
+  /// Combines a few operands in a list, where SQLite finds those that an index serves.
+  ///
+  /// Combines many in halves, because SQLite refuses expressions deeper than 1,000.
   private static func combined(
     _ conditions: ArraySlice<SQLText>,
     _ none: SQLText,
@@ -71,14 +68,13 @@ package struct SQLText {
     )
   }
 
-  /// Whether one is true; the second is computed only if the first is not.
+  /// Joins by OR; the second condition is computed only if the first is not true.
   package static func or(_ left: SQLText, _ right: SQLText) -> SQLText {
     if left.isFalse || right.isTrue && !left.canFail { return right }
     if left.isTrue || right.isFalse { return left }
     return joining(left, right, all: false)
   }
 
-  /// Whether it is false.
   package var negated: SQLText {
     if isTrue { return .false }
     return isFalse ? .true : SQLText("(NOT \(text))", canFail: canFail)
@@ -86,10 +82,11 @@ package struct SQLText {
 
   // MARK: Many conditions
 
-  /// Joins two conditions, with those that either joins in the same way, in one list.
+  /// Joins two conditions in one list, together with the conditions that either already joins in
+  /// the same way.
   ///
-  /// SQLite's parser allows some twenty levels of nested parentheses and CASEs, depending on its
-  /// version, and a list of any length.
+  /// SQLite's parser allows about twenty levels of nested parentheses and CASEs, depending on its
+  /// version, but a list of any length.
   private static func joining(_ left: SQLText, _ right: SQLText, all isAll: Bool) -> SQLText {
     let conditions = left.conditions(all: isAll) + right.conditions(all: isAll)
     // A list of operators is as deep as it is long; SQLite's limit is 1,000.
@@ -105,12 +102,12 @@ package struct SQLText {
     let firstToFail = conditions.firstIndex(where: \.canFail)
     var operands = texts
     if let firstToFail {
-      // In order, and only as far as needed.
+      // Evaluates in order, and only as far as needed.
       let tests = texts.dropLast().map { text in
         isAll ? "WHEN \(text) IS NOT TRUE THEN 0" : "WHEN \(text) THEN 1"
       }
       let inOrder = "CASE \(tests.joined(separator: " ")) ELSE \(texts[texts.count - 1]) END"
-      // SQLite can use an index for those before it, if they are separate operands.
+      // Operands before it stay separate, so that SQLite can use an index for them.
       operands = (isAll ? Array(texts[..<firstToFail]) : []) + [inOrder]
     }
     text = "(\(operands.joined(separator: isAll ? " AND " : " OR ")))"

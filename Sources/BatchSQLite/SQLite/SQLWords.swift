@@ -1,7 +1,7 @@
-/// The words of an SQL text, by the rules of SQLite's tokenizer: names, keywords, literals and signs.
+/// The words of an SQL text, as SQLite's tokenizer splits it: names, keywords, literals and signs.
 ///
-/// Comments and white space are left out. Names lose their quotes, and ASCII letters become lower
-/// case, as SQLite compares them.
+/// Omits comments and white space. Names lose their quotes, and ASCII letters become lower case, as
+/// SQLite compares them.
 struct SQLWords {
   let all: [String]
 

@@ -2,7 +2,7 @@ import BatchRuns
 public import BatchIdentifiers
 import CSQLite
 
-/// An error from SQLite, in `BatchError.underlying` of the error that it caused.
+/// An error from SQLite, found in `BatchError.underlying` of the error that it caused.
 public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The extended result code.
   public let resultCode: ResultCode
@@ -13,7 +13,7 @@ public struct SQLiteError: Error, Sendable, CustomStringConvertible {
   /// The statement, with placeholders; never the values bound to them.
   public let sql: String?
 
-  /// SQLite's message and code with the operation and the statement.
+  /// SQLite's message and code, with the operation and the statement.
   public var description: String {
     let statement = sql.map { " [\($0)]" } ?? ""
     return "SQLite error \(resultCode.rawValue) in \(operation): \(message)\(statement)"
@@ -33,7 +33,7 @@ extension SQLiteError: DatabaseError {
 extension BatchError.Code {
   /// The file is not an SQLite database, is encrypted, or is damaged.
   public static let notADatabase = Self(rawValue: "notADatabase")
-  /// A full-text index, or another virtual table, contradicts the rows that it indexes.
+  /// A full-text index or another virtual table contradicts the rows that it indexes.
   public static let damagedVirtualTable = Self(rawValue: "damagedVirtualTable")
 }
 

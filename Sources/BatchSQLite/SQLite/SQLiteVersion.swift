@@ -1,28 +1,25 @@
 import CSQLite
 
-/// A version of SQLite.
 package struct SQLiteVersion: Sendable, CustomStringConvertible {
   /// The version as SQLite numbers it: 3040001 is 3.40.1.
   private let number: Int
 
-  /// Makes a version of SQLite's number for it.
   package init(number: Int) {
     self.number = number
   }
 
-  /// The version that this process uses, which need not be the one that it was built with.
+  /// The version that this process uses, which may differ from the one that it was built with.
   package static let linked = SQLiteVersion(number: Int(sqlite3_libversion_number()))
 
-  /// The version in digits, for example `3.40.1`.
   package var description: String {
     "\(number / 1_000_000).\(number / 1000 % 1000).\(number % 1000)"
   }
 
   /// Whether a checkpoint can lose commits.
   ///
-  /// It can from 3.7.0 to 3.51.2, if another connection restarts the log just as the checkpoint
-  /// begins: <https://www.sqlite.org/wal.html#walresetbug>. A distribution may have mended it without
-  /// changing the number.
+  /// From 3.7.0 to 3.51.2 it can, if another connection restarts the log just as the checkpoint
+  /// begins: <https://www.sqlite.org/wal.html#walresetbug>. A distribution may have fixed it
+  /// without changing the version number.
   package var hasResetFault: Bool {
     switch number {
     case ..<3_007_000, 3_044_006..<3_045_000, 3_050_007..<3_051_000, 3_051_003...: false

@@ -10,10 +10,8 @@ struct SchemaObject {
   let name: String
   /// The table of an index or trigger; otherwise the object's own name.
   let table: String
-  /// The words of its definition.
   let words: [String]
 
-  /// The module of a virtual table.
   var module: String? {
     guard kind == .table, words.dropFirst().first == "virtual",
       let place = words.firstIndex(of: "using")
@@ -21,12 +19,12 @@ struct SchemaObject {
     return words[(place + 1)...].first
   }
 
-  /// The changes of its table that fire a trigger.
+  /// The kind of change that fires a trigger.
   private var event: SchemaChange? {
     words.drop { $0 != SQLName.folded(name) }.lazy.compactMap(SchemaChange.init).first
   }
 
-  /// Whether a text with some words uses the object, or changes a table so that it is used.
+  /// Whether a text with these words uses the object, or changes its table and thereby uses it.
   fileprivate func isUsed(by words: Set<String>, changing changes: Set<SchemaChange>) -> Bool {
     guard words.contains(SQLName.folded(table)) else { return false }
     return kind != .trigger || event.map(changes.contains) ?? true
@@ -40,20 +38,20 @@ struct SchemaObject {
     }
   }
 
-  /// Whether its definition asks for something that is missing.
+  /// Whether its definition needs something that is missing.
   func asks(for missing: MissingName) -> Bool {
     let canAsk =
       switch missing.kind {
       case .function, .collation: true
       case .module, .tokenizer: module != nil
       case .table: !SQLName.equal(name, missing.name)
-      // A table's own definition names only its own columns.
+      // The definition of a table names only its own columns.
       case .column: kind != .table || module != nil
       }
     return canAsk && missing.isNamed(in: words)
   }
 
-  /// What asks for something, in words: `the column "sort" of "books"`.
+  /// The part of the schema that needs something, in words: `the column "sort" of "books"`.
   func title(asking missing: MissingName) -> String {
     switch kind {
     case .table:
@@ -65,7 +63,7 @@ struct SchemaObject {
     }
   }
 
-  /// The column or constraint of a table that asks for something.
+  /// The column or constraint of a table that needs something.
   private func part(asking missing: MissingName) -> String {
     var depth = 0
     let body = words.drop { $0 != "(" }
@@ -81,7 +79,7 @@ struct SchemaObject {
   }
 }
 
-/// What a statement does to rows, as far as it fires triggers.
+/// What a statement does to rows, to know which triggers it fires.
 enum SchemaChange {
   case insert, update, delete
 
@@ -96,7 +94,7 @@ enum SchemaChange {
 }
 
 extension Connection {
-  /// All objects of the main database but this library's own.
+  /// All objects of the main database except this library's own.
   func schemaObjects() throws(BatchError) -> [SchemaObject] {
     let rows = try prepare(
       """
@@ -117,8 +115,9 @@ extension Connection {
 }
 
 extension [SchemaObject] {
-  /// Those that a statement uses: the tables and views that it names, their indexes, the triggers
-  /// that it fires, the tables whose foreign keys refer to rows that it changes, and so on.
+  /// The objects that a statement uses: the tables and views that it names, their indexes, the
+  /// triggers that it fires, the tables whose foreign keys refer to rows that it changes, and so
+  /// on.
   func used(by statement: [String]) -> [SchemaObject] {
     var found: [Int: Set<SchemaChange>] = [:]
     var texts = [(words: Set(statement), changes: Set(statement.compactMap(SchemaChange.init)))]

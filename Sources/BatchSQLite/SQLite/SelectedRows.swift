@@ -5,16 +5,16 @@ package final class SelectedRows: Sendable {
   /// The keys, sorted if they are integers.
   private let list: PackedIdentifiers
   private let hasIntegers: Bool
-  /// Sorted hashes of all other keys.
+  /// Sorted hashes of the keys if they are not integers.
   ///
-  /// A packed list decodes a block per look-up, and these rows do not come in key order. Among a
-  /// million keys, two have the same hash in one of 30 million lists.
+  /// Rows do not come in key order here, and a packed list decodes a block for each look-up. Two of
+  /// a million keys have the same hash in one of 30 million lists.
   private let hashes: [UInt64]
-  /// Which of them have a copy, one bit for each.
+  /// A bit for each position, set if it has a copy.
   private let marks: Lock<[UInt64]>
 
-  /// - Complexity: O(*n* log *n*) time if the list is not sorted, and the memory of the packed
-  ///   list; 8 bytes per key if those are not integers.
+  /// - Complexity: O(*n* log *n*) time if the list is not sorted. Keeps the packed list, and 8
+  ///   bytes per key if keys are not integers.
   package init(_ list: PackedIdentifiers) throws(BatchError) {
     marks = Lock([UInt64](repeating: 0, count: list.count / 64 + 1))
     hasIntegers = list.header.keyKind == .integer
@@ -37,18 +37,18 @@ package final class SelectedRows: Sendable {
   /// The number of keys decoded at a time.
   private static let partCount = 10_000
 
-  /// The index of an integer key, or nil if it was not selected.
+  /// The index of an integer key; nil if it was not selected.
   func position(of key: Int64) -> Int? {
     guard hasIntegers else {
       var encoder = EncodedKey.Encoder()
       encoder.append(key)
       return position(of: encoder)
     }
-    // The list is in memory and was checked. An unreadable key would appear as a difference.
+    // The list is in memory and was checked. An unreadable key would be reported as a difference.
     return (try? list.firstPosition(of: .integer(key))) ?? nil
   }
 
-  /// The index of a key, or nil if it was not selected.
+  /// The index of a key; nil if it was not selected.
   func position(of key: EncodedKey.Encoder) -> Int? {
     if hasIntegers { return (try? list.firstPosition(of: .encoded(key.key))) ?? nil }
     let hash = XXHash64.hash(key.bytes)

@@ -2,7 +2,6 @@ import BatchRuns
 import CSQLite
 
 extension Statement {
-  /// How many bytes of a text or blob are shown.
   private static var shownByteCount: Int { 40 }
 
   /// Whether the values of two columns of the current row differ, in storage class or bytes.
@@ -17,7 +16,7 @@ extension Statement {
     }
   }
 
-  /// The value of a column in SQL; only the first bytes of a text or blob.
+  /// The value of a column in SQL, with only the first bytes of a text or blob.
   func shownValue(at column: Int) -> String {
     let storageClass = storageClass(at: column)
     guard storageClass == SQLITE_TEXT || storageClass == SQLITE_BLOB else {

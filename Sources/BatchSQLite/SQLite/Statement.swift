@@ -2,8 +2,7 @@ package import BatchRuns
 package import BatchIdentifiers
 import CSQLite
 
-/// A compiled statement with a single owner; at the end of its life it returns to its connection's
-/// cache.
+/// A compiled statement with a single owner, which returns to its connection's cache when released.
 ///
 /// Parameters are numbered from 1 and columns from 0, as in SQLite.
 @safe
@@ -30,8 +29,8 @@ package struct Statement: ~Copyable {
     if status == SQLITE_ROW { return true }
     if status == SQLITE_DONE { return false }
     let error = connection.error(status, "step", sql: sql)
-    // SQLite compiles the statement again if the schema has changed. If that fails, no row is to
-    // blame.
+    // If the schema has changed, SQLite compiles the statement again. An error from that does not
+    // concern a row.
     if status == SQLITE_ERROR, !connection.compiles(sql) {
       throw connection.error(status, "prepare", sql: sql)
     }
@@ -49,10 +48,9 @@ package struct Statement: ~Copyable {
     while try step() {}
   }
 
-  /// The number of rows that the connection's last statement changed, not counting triggers.
   package var changes: Int { connection.changes }
 
-  /// Resets the count of steps that ``Connection/within(steps:_:)`` limits.
+  /// Resets the step count that ``Connection/within(steps:_:)`` limits.
   func resetStepCount() {
     _ = unsafe sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1)
   }
@@ -64,12 +62,12 @@ package struct Statement: ~Copyable {
 
   package var parameterCount: Int { Int(unsafe sqlite3_bind_parameter_count(statement)) }
 
-  /// The name of a parameter with its prefix, or nil for `?`.
+  /// The name of a parameter with its prefix; nil for `?`.
   package func parameterName(at index: Int) -> String? {
     unsafe sqlite3_bind_parameter_name(statement, Int32(index)).map { unsafe String(cString: $0) }
   }
 
-  /// The number of a named parameter (with its prefix), or nil if the statement has no such
+  /// The number of a parameter by its name with the prefix; nil if the statement has no such
   /// parameter.
   package func parameterIndex(_ name: String) -> Int? {
     let index = Int(unsafe sqlite3_bind_parameter_index(statement, name))
@@ -178,17 +176,15 @@ package struct Statement: ~Copyable {
     unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
 
-  /// Sets the rowids, ascending, for `_batch_selected` in the statement.
+  /// Sets the ascending rowids for `_batch_selected` in the statement.
   func filterKeys(_ keys: [Int64]) {
     connection.filter.select(keys)
   }
 
-  /// Sets the keys for `_batch_number` and `_batch_found` in the statement.
   func numberKeys(_ keys: KeyMatcher.Keys, notingRows: Bool = false, missLimit: Int = .max) {
     connection.filter.number(keys, notingRows: notingRows, missLimit: missLimit)
   }
 
-  /// Makes `_batch_value` in the statement find its rows by `lookup`, starting at row `start`.
   func findValues(by lookup: ValueFunction.Lookup, from start: Int) {
     connection.values.find(lookup, from: start)
   }
@@ -207,7 +203,7 @@ package struct Statement: ~Copyable {
       ?? ""
   }
 
-  /// The table and column behind a result column, or nil for an expression.
+  /// The table and column behind a result column; nil for an expression.
   package func columnOrigin(at column: Int) -> (table: String, column: String)? {
     guard
       let table = unsafe sqlite3_column_table_name(statement, Int32(column)),
@@ -216,7 +212,7 @@ package struct Statement: ~Copyable {
     return unsafe (String(cString: table), String(cString: origin))
   }
 
-  /// The storage class of a column in the current row: one of SQLite's five type numbers.
+  /// The storage class of a column in the current row, one of SQLite's five type numbers.
   func storageClass(at column: Int) -> Int32 {
     unsafe sqlite3_column_type(statement, Int32(column))
   }
@@ -232,7 +228,7 @@ package struct Statement: ~Copyable {
     unsafe sqlite3_column_double(statement, Int32(column))
   }
 
-  /// Text, with ill-formed UTF-8 repaired; NULL is an empty text.
+  /// Text, with ill-formed UTF-8 repaired; NULL yields an empty text.
   package func text(at column: Int) -> String {
     unsafe String(decoding: bytes(at: column), as: UTF8.self)
   }

@@ -1,20 +1,21 @@
 import CSQLite
 
-/// Idle compiled statements, by text; if there are too many, the least recently used is dropped.
+/// Idle compiled statements, by text.
+///
+/// If there are too many, the least recently used is dropped.
 @safe
 final class StatementCache {
   private static let limit = 64
 
   private let database: OpaquePointer
   private var waiting: [String: OpaquePointer] = unsafe [:]
-  /// Texts, the least recently returned first.
+  /// The texts, least recently returned first.
   private var order: [String] = []
 
   init(database: OpaquePointer) {
     unsafe self.database = unsafe database
   }
 
-  /// Takes the idle statement with this text from the cache; nil if there is none.
   func take(_ sql: String) -> OpaquePointer? {
     guard let statement = unsafe waiting.removeValue(forKey: sql) else { return nil }
     if let index = order.lastIndex(of: sql) { order.remove(at: index) }

@@ -1,6 +1,5 @@
 public import BatchRuns
 
-/// A set of SQLite's storage classes.
 @usableFromInline
 package struct StorageClasses: OptionSet, Sendable {
   @usableFromInline package let rawValue: UInt8
@@ -24,7 +23,6 @@ package struct StorageClasses: OptionSet, Sendable {
 }
 
 extension SQLValue {
-  /// A set with the storage class of the value.
   @inlinable package var storageClass: StorageClasses {
     switch self {
     case .null: .null

@@ -2,13 +2,14 @@ package import BatchRuns
 package import BatchIdentifiers
 import CSQLite
 
-/// A Swift closure that a statement calls: `_batch_call(?1, column, …)`, where `?1` is the closure.
+/// A Swift closure that a statement calls as `_batch_call(?1, column, …)`, where `?1` is the
+/// closure.
 ///
 /// The closure is passed to SQLite as a pointer, which SQL can neither read nor make, and lives as
 /// long as it is bound. See <https://www.sqlite.org/bindptr.html>.
 ///
-/// It is Sendable because the closures consist of what a `Predicate` contains, which is `Sendable`,
-/// and of codecs, which are; generic code cannot express that.
+/// The closures capture only the contents of a `Predicate`, which is `Sendable`, and codecs, which
+/// are too. Generic code cannot express that, hence `@unchecked`.
 package final class SwiftFunction: @unchecked Sendable {
   package static let sqlName = "_batch_call"
   static let pointerType: StaticString = "batch-function"
@@ -23,7 +24,7 @@ package final class SwiftFunction: @unchecked Sendable {
 /// The SQL function that calls Swift closures, on one connection.
 @safe
 final class SwiftFunctionCaller {
-  /// The last error of a closure: SQLite only carries text.
+  /// The last error of a closure, since SQLite only carries text.
   private var error: BatchError?
 
   /// Registers the function on a connection, which must not outlive this object.
@@ -79,7 +80,6 @@ final class SwiftFunctionCaller {
 }
 
 extension SQLValue {
-  /// The value of an argument of an SQL function.
   fileprivate init(_ value: OpaquePointer?) {
     switch unsafe sqlite3_value_type(value) {
     case SQLITE_INTEGER: self = .integer(unsafe sqlite3_value_int64(value))
@@ -98,7 +98,6 @@ extension SQLValue {
     }
   }
 
-  /// Makes this the result of an SQL function.
   fileprivate func setResult(of call: OpaquePointer?) {
     switch self {
     case .null: unsafe sqlite3_result_null(call)
@@ -128,7 +127,6 @@ extension SQLValue {
   }
 }
 
-/// A value or closure for a parameter.
 package enum StatementParameter: Sendable {
   case value(SQLValue)
   /// A closure, for `_batch_call`.
@@ -136,7 +134,6 @@ package enum StatementParameter: Sendable {
 }
 
 extension Statement {
-  /// Binds the parameters `?1`, `?2`, ….
   package func bind(_ parameters: [StatementParameter]) throws(BatchError) {
     for (index, parameter) in parameters.enumerated() {
       switch parameter {

@@ -2,13 +2,12 @@ import CSQLite
 
 /// The collation `_batch_text`, which makes SQLite compare texts as Swift compares strings.
 ///
-/// Canonically equivalent strings are equal; others are in the order of their normalised scalars,
+/// Canonically equivalent strings are equal. Others are in the order of their normalised scalars,
 /// which is neither the order of bytes nor that of any language. Swift's own order is not quite
 /// total, so the collation serves equality and sorting but no index.
 package enum TextCollation {
   package static let sqlName = "_batch_text"
 
-  /// Registers the collation on a connection.
   static func register(in database: OpaquePointer) -> Int32 {
     unsafe sqlite3_create_collation_v2(
       database,
@@ -35,18 +34,18 @@ package enum TextCollation {
     let left = unsafe String(decoding: left, as: UTF8.self)
     let right = unsafe String(decoding: right, as: UTF8.self)
     if left == right { return 0 }
-    // For Swift 6.3, neither of "e\u{301}" and "éa" is less, but SQLite needs a decision.
+    // In Swift 6.3, neither of "e\u{301}" and "éa" is less, but SQLite needs a decision.
     let isLess =
       left < right
       || !(right < left) && left.unicodeScalars.lexicographicallyPrecedes(right.unicodeScalars)
     return isLess ? -1 : 1
   }
 
-  /// All texts equal to a text, itself first, if there are few; otherwise nil.
+  /// All texts equal to a text, the text itself first; nil if there are many.
   ///
-  /// A text in ASCII equals only its own bytes, except for three characters, each equivalent to one
-  /// other: the semicolon (U+037E, the Greek question mark), the backtick (U+1FEF) and the K
-  /// (U+212A, the Kelvin sign). It may have up to four of them.
+  /// An ASCII text equals only its own bytes, with three exceptions. The semicolon is equivalent to
+  /// U+037E (the Greek question mark), the backtick to U+1FEF, and the K to U+212A (the Kelvin
+  /// sign). The text may contain up to four of them.
   package static func texts(equalTo text: String) -> [String]? {
     var count = 0
     for byte in text.utf8 {
@@ -63,7 +62,7 @@ package enum TextCollation {
     return texts.map { String($0) }
   }
 
-  /// The character outside ASCII that is equivalent to an ASCII one.
+  /// The non-ASCII character that is equivalent to an ASCII one.
   private static func twin(of byte: UInt8) -> Unicode.Scalar? {
     switch byte {
     case UInt8(ascii: ";"): "\u{37E}"

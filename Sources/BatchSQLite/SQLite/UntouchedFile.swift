@@ -2,16 +2,17 @@ import BatchPlatform
 
 /// A database that is read without changing any file, not even the index of its log.
 ///
-/// SQLite creates the files `-wal` and `-shm` when a database with a write-ahead log is read, and
-/// enters readers in the latter. How to prevent that depends on which files exist.
+/// When a database with a write-ahead log is read, SQLite creates the files `-wal` and `-shm`, and
+/// registers readers in the latter. How to prevent that depends on which files exist.
 struct UntouchedFile {
-  /// How the database is opened.
   private enum Access {
-    /// There is no log, or an empty one: the file alone is the database.
+    /// Without a log, or with an empty one, the file alone is the database.
     case file
-    /// There is a log with an index, which is opened read-only.
+    /// A log with an index, which is opened read-only.
     case log
-    /// There is a log without an index, since no process has it open: SQLite makes one in memory.
+    /// A log without an index, since no process has it open.
+    ///
+    /// SQLite makes the index in memory.
     case logAlone
   }
 
@@ -51,12 +52,12 @@ struct UntouchedFile {
     }
   }
 
-  /// The URI for a file without a log, to which nobody can be writing: while a database with a log
-  /// is open, both files exist.
+  /// The URI of a file without a log.
+  ///
+  /// It cannot be written at the moment, because both log files exist while a database with a log
+  /// is open.
   var immutableURI: String { "\(uri)?immutable=1" }
 
-  /// Whether the index of the log must be in memory.
   var keepsIndexInMemory: Bool { access == .logAlone }
-  /// Whether only the database file is read.
   var isFileAlone: Bool { access == .file }
 }

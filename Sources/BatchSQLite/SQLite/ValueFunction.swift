@@ -2,17 +2,18 @@ import BatchRuns
 import BatchIdentifiers
 import CSQLite
 
-/// The SQL functions `_batch_value(column, rowid, current)`, the value computed for a row, and
-/// `_batch_same(column, rowid, value, …)`, whether a row is still as it was read.
+/// The SQL functions that supply and verify the rows of a chunk.
 ///
-/// One `UPDATE` over a range of rows gets each row's values from here, at half the cost of a
-/// statement per row. Without a rowid, it returns the values of the row for which the statement was
-/// bound. If no value was given, the result is `current`.
+/// `_batch_value(column, rowid, current)` is the value computed for a row, or `current` if none was
+/// given. Without a rowid, the row is the one for which the statement was bound.
+/// `_batch_same(column, rowid, value, …)` is whether a row is still as it was read.
+///
+/// One `UPDATE` over a range of rows gets each row's values here, at half the cost of a statement
+/// per row.
 @safe
 final class ValueFunction {
   static let name = "_batch_value"
 
-  /// How to find a row in the block.
   enum Lookup {
     /// Consecutive rowids starting at `first`.
     case run(first: Int64)
@@ -22,14 +23,15 @@ final class ValueFunction {
     case single
   }
 
-  /// The computed values.
   var block = ValueBlock(columns: 0, capacity: 0)
   /// The rows as they were read, in the block's order.
   var expected: [[SQLValue]] = []
   /// The block's row for the statement's first row.
   private var start = 0
   private var lookup = Lookup.single
-  /// The index of the last key found: rows nearly always ascend.
+  /// The index of the last key found.
+  ///
+  /// Rows nearly always ascend.
   private var cursor = 0
 
   /// Registers the functions on a connection, which must not outlive this object.
@@ -100,7 +102,6 @@ final class ValueFunction {
     }
   }
 
-  /// The block's row for a rowid.
   private func row(_ rowID: OpaquePointer?) -> Int {
     switch lookup {
     case .run(let first): start + Int(unsafe sqlite3_value_int64(rowID) &- first)
@@ -120,8 +121,9 @@ final class ValueFunction {
 
 extension ValueFunction {
   private static let sameName = "_batch_same"
-  /// A function has at most 127 arguments, the first two of which are no values; see
-  /// <https://www.sqlite.org/limits.html>.
+  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>).
+  ///
+  /// The first two are not values.
   private static let mostValues = 125
 
   /// The condition that some columns of a row are unchanged; `rowID` names its rowid.

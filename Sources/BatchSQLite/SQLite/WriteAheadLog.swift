@@ -3,21 +3,20 @@ package import BatchIdentifiers
 import BatchPlatform
 import CSQLite
 
-/// The state of a connection's write-ahead log, and its checkpoints, which happen on request.
+/// The state of a connection's write-ahead log.
 ///
-/// A hook that counts frames replaces SQLite's automatic checkpoint, so that the owner of the
-/// connection decides when pages move to the database. See <https://www.sqlite.org/wal.html>.
+/// A hook that counts frames replaces SQLite's automatic checkpoint, so the owner of the connection
+/// decides when pages move to the database. See <https://www.sqlite.org/wal.html>.
 @safe
 final class WriteAheadLog {
   /// The number of frames in the log after the last commit.
   fileprivate(set) var frames = 0
-  /// The peak number of frames.
   fileprivate(set) var peakFrames = 0
 
   /// The size in bytes of a log with this many frames.
   ///
-  /// See <https://www.sqlite.org/fileformat2.html#walformat>: a header of 32 bytes, then frames of
-  /// 24 bytes and a page each.
+  /// The log has a header of 32 bytes, then frames of 24 bytes and a page each:
+  /// <https://www.sqlite.org/fileformat2.html#walformat>.
   static func byteCount(ofFrames frames: Int, pageSize: Int) -> Int {
     frames == 0 ? 0 : 32 + frames * (24 + pageSize)
   }
@@ -40,11 +39,12 @@ final class WriteAheadLog {
 }
 
 extension Connection {
-  /// Switches the database to write-ahead logging; false if that is impossible (a network file
-  /// system).
+  /// Switches the database to write-ahead logging; false if that is impossible, as on a network
+  /// file system.
   ///
-  /// Waits as long as a statement for another connection's lock. SQLite itself does not: the switch
-  /// upgrades a lock for reading, and of two that did so, both could wait forever.
+  /// Waits for a lock of another connection as long as a statement does. SQLite itself does not
+  /// wait: the switch upgrades a read lock, and two connections that do so could wait for each
+  /// other forever.
   package func useWriteAheadLog() throws(BatchError) -> Bool {
     let end = ContinuousClock.now + busyTimeout
     while true {
@@ -60,12 +60,12 @@ extension Connection {
   /// The database's journal mode, for example `wal` or `delete`.
   package func journalMode() throws(BatchError) -> String {
     guard case .text(let mode) = try value("PRAGMA journal_mode") else { return "unknown" }
-    // For a file that is read without its log, SQLite reports another mode.
+    // If a file is read without its log, SQLite reports another mode.
     let hasLog = unsafe batch_sqlite3_has_log(database) != 0
     return mode == "delete" && hasLog ? "wal" : mode
   }
 
-  /// Sets when a commit waits for the disk; see
+  /// Sets when a commit waits for the disk:
   /// <https://www.sqlite.org/pragma.html#pragma_synchronous>.
   package func setSynchronous(_ level: Synchronous) throws(BatchError) {
     try execute("PRAGMA synchronous = \(level.rawValue)")
@@ -74,7 +74,7 @@ extension Connection {
   /// The number of frames in the write-ahead log after this connection's last commit.
   package var logFrames: Int { log.frames }
 
-  /// The peak size of the write-ahead log in bytes after this connection's commits.
+  /// The largest size of the write-ahead log after this connection's commits, in bytes.
   package func peakLogBytes() throws(BatchError) -> Int {
     guard case .integer(let page) = try value("PRAGMA page_size") else { return 0 }
     return WriteAheadLog.byteCount(ofFrames: log.peakFrames, pageSize: Int(page))
@@ -89,8 +89,9 @@ extension Connection {
     try passiveCheckpoint()
   }
 
-  /// Moves the pages of the write-ahead log to the database, where another program decides when the
-  /// log restarts; until then it keeps its length.
+  /// Moves the pages of the write-ahead log to the database.
+  ///
+  /// Another program decides when the log restarts; until then it keeps its length.
   ///
   /// - Returns: Whether every frame was moved.
   @discardableResult
@@ -99,7 +100,9 @@ extension Connection {
   }
 
   /// Moves the rest of the write-ahead log to the database, so that the next commit of any
-  /// connection restarts the log; nobody can write meanwhile.
+  /// connection restarts the log.
+  ///
+  /// Blocks writers meanwhile.
   ///
   /// Gives up after a few milliseconds if another connection writes, or reads from the log.
   ///
@@ -111,22 +114,23 @@ extension Connection {
 
   /// Moves all pages of the write-ahead log to the database and truncates the log.
   ///
-  /// Waits up to `lockTimeout` for other readers of the log and writers, during which nobody can
-  /// write.
+  /// Waits up to `lockTimeout` for readers of the log and for writers, and blocks other writers
+  /// meanwhile.
   ///
   /// - Returns: Whether the log is empty.
   package func emptyLog(lockTimeout: Duration) throws(BatchError) -> Bool {
-    // Copies what it can even if there is no moment without others.
+    // Copies what it can, in case other connections are never idle.
     try checkpoint()
     return try checkpoint(SQLITE_CHECKPOINT_TRUNCATE, lockTimeout: lockTimeout)
   }
 
-  /// Copies the log while another connection of this process reads, where SQLite needs that.
+  /// Copies the log while another connection of this process reads, if this version of SQLite needs
+  /// that.
   ///
-  /// An affected SQLite believes what it has read of a log that is wholly copied, even if another
-  /// connection restarts the log at that moment: it then counts frames of the new log as copied, which
-  /// loses them. With a reader, this cannot be. One that uses the log keeps it from being restarted;
-  /// one that needs only the database, since all is copied, keeps checkpoints from copying.
+  /// An affected version trusts what it has read of a fully copied log, even if another connection
+  /// restarts the log at that moment. It then counts frames of the new log as copied and loses
+  /// them. A reader prevents this: if it uses the log, the log cannot restart; if it needs only the
+  /// database because everything is copied, checkpoints cannot copy.
   private func passiveCheckpoint(startsAnew: Bool = true) throws(BatchError) -> Bool {
     guard SQLiteVersion.linked.hasResetFault,
       try value("PRAGMA journal_mode") == .text("wal")
@@ -136,14 +140,16 @@ extension Connection {
       if let logReader { logReader } else { try Connection(path: path, options: options) }
     logReader = reader
     return try reader.transaction(.deferred) { () throws(BatchError) in
-      // The transaction begins with the first read.
+      // A deferred transaction begins with its first read.
       _ = try reader.value("PRAGMA schema_version")
       return try checkpoint(SQLITE_CHECKPOINT_PASSIVE, startsAnew: startsAnew)
     }
   }
 
-  /// Moves pages of the log, as a kind of checkpoint does, and waits for others as long as its
-  /// time runs; `startsAnew` says whether the next commit restarts a log that is wholly copied.
+  /// Moves pages of the log by the given kind of checkpoint, and waits for others up to
+  /// `lockTimeout`.
+  ///
+  /// `startsAnew` is whether the next commit restarts a log that is fully copied.
   private func checkpoint(
     _ mode: Int32,
     lockTimeout: Duration = .zero,
@@ -152,8 +158,8 @@ extension Connection {
     var inLog: Int32 = 0
     var moved: Int32 = 0
     if mode != SQLITE_CHECKPOINT_PASSIVE {
-      // It would go on without the lock of the writer as if it were passive, and without the reader
-      // that an affected SQLite needs.
+      // Without the interrupt, SQLite would continue as a passive checkpoint, without the writer's
+      // lock and without the reader that an affected version needs.
       lockWait.setLimit(lockTimeout, interrupting: interrupter)
     }
     defer { lockWait.setLimit(busyTimeout) }
@@ -177,9 +183,9 @@ extension Connection {
 extension Connection {
   /// Removes the files `-wal` and `-shm` that a reader leaves behind.
   ///
-  /// Reading a database in WAL mode creates them, and only the last connection that may write
-  /// removes them when it closes. So one is opened and closed, which changes nothing else, since
-  /// the log is empty. A log with content, from a killed process, is left alone.
+  /// Reading a database in WAL mode creates them. Only the last connection that may write removes
+  /// them when it closes, so this opens and closes one. Nothing else changes, since the log is
+  /// empty. A log with content, from a killed process, is kept.
   static func removeEmptyLog(ofDatabase path: String) {
     var status = stat()
     guard unsafe stat("\(path)-wal", &status) == 0, status.st_size == 0 else { return }
