@@ -3,20 +3,12 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension ChunkTransaction where Change == PostgresTransform {
-  /// Writes a chunk that was read and computed, and recomputes the rows that others have changed since.
+  /// Writes a chunk that was read and computed, and recomputes rows that others have changed since.
   ///
-  /// If others keep changing the rows faster, it finally locks them and computes the changed ones under the lock.
+  /// If others change the rows faster than they are computed, finally locks them and computes the
+  /// changed ones under the lock.
   ///
-  /// - Parameters:
-  ///   - chunk: The chunk.
-  ///   - positions: Its positions.
-  ///   - lease: The process's lease of the span.
-  ///   - method: See ``run(_:at:under:by:in:)``.
-  ///   - session: The session, in no transaction.
-  ///   - compute: The computation.
-  /// - Returns: See ``run(_:at:under:by:in:)``.
-  /// - Throws: The errors of ``run(_:at:under:by:in:)`` and of `compute`; one of code `retryLater` if rows are
-  ///   postponed, so the chunk must be retried.
+  /// - Throws: An error of code `retryLater` if rows are postponed, so the chunk must be retried.
   package func run(
     _ chunk: TransformedRows<RowKeys>,
     at positions: Range<Int>,

@@ -4,12 +4,12 @@ package import BatchIdentifiers
 
 /// Limits on how long a chunk's transaction may block others.
 package struct ChunkLimits: Sendable {
-  /// How long a statement waits for a lock.
   package var lock: Duration
-  /// How long a statement may take.
   package var statement: Duration
-  /// How long the process may be silent: as long as a lease, so that the server releases a dead host's locks by the
-  /// time its spans are free.
+  /// How long the process may be silent.
+  ///
+  /// This is as long as a lease, so that the server releases a dead host's locks by the time its
+  /// spans are free.
   package var silence: Duration
 
   package init(lock: Duration, statement: Duration, silence: Duration) {
@@ -40,20 +40,16 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
 
   /// Processes a chunk.
   ///
-  /// After an error of code `connectionLost`, the chunk may or may not be committed: retrying it on a new connection
-  /// finds out. It is then the first chunk of a session, for which the ledger is checked against its count.
+  /// After an error of code `connectionLost`, the chunk may or may not be committed; a retry on a
+  /// new connection finds out. That retry is the first chunk of a session, so the ledger is checked
+  /// against its count.
   ///
-  /// - Parameters:
-  ///   - rows: The rows of the chunk.
-  ///   - positions: Its positions.
-  ///   - lease: The process's lease of the span.
-  ///   - method: The method to start with: the one that earlier chunks needed, since the cause for which one row is
-  ///     passed over often applies to many. Afterwards, the method that this chunk needed.
-  ///   - session: The session, in no transaction.
-  /// - Returns: The outcomes of the identifiers, and how long the server worked on them: the way there and back, and the
-  ///   COMMIT, take as long for few rows as for many.
-  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, `damagedFile` if somebody
-  ///   has changed the ledger; errors about the chunk.
+  /// - `method`: The method to start with, which is the one that earlier chunks needed, since the
+  ///   reason for skipping one row often applies to many. Set to the method that this chunk needed.
+  /// - Returns: The outcomes of the identifiers, and how long the server worked on them. Excludes
+  ///   the round trips and the COMMIT, which take as long for few rows as for many.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span,
+  ///   `damagedFile` if the ledger was changed by hand; errors about the chunk.
   package func run(
     _ rows: Change.Rows,
     at positions: Range<Int>,
@@ -64,7 +60,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     do {
       return try write(rows, at: positions, under: lease, by: &method, in: session)
     } catch {
-      // A statement that somebody's change of the schema made fail is not the cause of the failure.
+      // If the schema changed and made the statement fail, report that instead.
       if error.canComeOfSchema, !session.isLost { try change.verifySchema(in: session) }
       throw error
     }
@@ -113,11 +109,11 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     )
   }
 
-  /// Processes a chunk by one statement, in two round trips to the server: one for everything up to the COMMIT, and
-  /// one for the COMMIT.
+  /// Processes a chunk by one statement, in two round trips: one for everything before the COMMIT,
+  /// and one for the COMMIT.
   ///
-  /// - Returns: The result; nil, with nothing changed, if the chunk could not be entered in the
-  ///   ledger, so the caller must find out why.
+  /// - Returns: Nil, with nothing changed, if the chunk could not be entered in the ledger. The
+  ///   caller must then find out why.
   private func attempt(
     _ rows: Change.Rows,
     _ statement: PostgresStatement,
@@ -148,11 +144,11 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     return commit
   }
 
-  /// The checks that follow the entry of a chunk and the change of its rows: that the schema is the same and, with the
-  /// first chunk of a session, which may already be done, that the ledger is whole.
+  /// The checks after a chunk is entered and its rows are changed: that the schema is the same and,
+  /// for the first chunk of a session, which may already be done, that the ledger is complete.
   ///
-  /// They follow the statements that write: these have locked the tables, so nobody can change them before the
-  /// transaction ends.
+  /// They follow the writing statements, which have locked the tables, so the tables cannot change
+  /// before the transaction ends.
   private func checks(
     under lease: SpanLease,
     in session: PostgresSession
@@ -180,7 +176,6 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     return .seconds(schema.text(0, 1).flatMap(Double.init) ?? 0)
   }
 
-  /// Processes a chunk in parts.
   private func attempt(
     _ rows: Change.Rows,
     at positions: Range<Int>,

@@ -16,7 +16,7 @@ struct ExportFolder: Sendable {
 
   private var manifest: FilePath { path.appending(Self.manifestName) }
 
-  /// The part of an existing manifest that is read.
+  /// The fields needed of an existing manifest.
   private struct Manifest: Decodable {
     let job: String
     let run: String
@@ -27,7 +27,7 @@ struct ExportFolder: Sendable {
     return try? JSONDecoder().decode(Manifest.self, from: bytes)
   }
 
-  /// Refuses a folder that has the export of another job.
+  /// Refuses a folder that contains the export of another job.
   func refuse(unlessFor job: Job, overwriting overwrites: Bool) throws(BatchError) {
     switch FileSystem.kind(of: path) {
     case .nothing: return
@@ -51,7 +51,6 @@ struct ExportFolder: Sendable {
     )
   }
 
-  /// Creates the folder, unless it exists.
   func make() throws(BatchError) {
     try FileSystem.makeFolder(path, permissions: FilePermissions(rawValue: 0o777))
   }
@@ -61,10 +60,10 @@ struct ExportFolder: Sendable {
     try NewFile(for: path.appending(name), permissions: permissions)
   }
 
-  /// Refuses to publish parts that are no longer as they were written here.
+  /// Refuses to publish parts that were changed after they were written here.
   ///
-  /// Processes that share a folder remove files that are not in their export. If they use two servers, each of which
-  /// takes itself for the primary, these are files of the other's export.
+  /// Processes that share a folder remove files that are not in their export. If they use two
+  /// servers that both act as the primary, they remove files of each other's export.
   func require(_ parts: [ExportPart]) throws(BatchError) {
     for part in parts {
       let file = path.appending(part.file)
@@ -78,14 +77,14 @@ struct ExportFolder: Sendable {
     }
   }
 
-  /// Removes a part that does not belong to the export.
   private func remove(_ name: String) {
     try? FileSystem.remove(path.appending(name))
   }
 
-  /// Publishes the manifest, and removes files of the previous export and of hosts that have lost their spans.
+  /// Publishes the manifest, and removes files of the previous export and of hosts that have lost
+  /// their spans.
   ///
-  /// May be repeated, and by each host.
+  /// May be repeated, and called by every host.
   func publish(
     _ bytes: [UInt8],
     naming parts: [ExportPart],

@@ -2,17 +2,13 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// A part of an export that hosts share: a file with the rows at some positions.
 package struct ExportPart: Sendable, Hashable {
-  /// The positions of the file's rows.
   package let positions: Range<Int>
   /// The machine that wrote it.
   package let host: String
   /// The file's name in the export's folder.
   package let file: String
-  /// The number of rows in it.
   package let rows: Int
-  /// Its size in bytes.
   package let bytes: Int
 
   package init(_ positions: Range<Int>, host: String, file: String, rows: Int, bytes: Int) {
@@ -24,12 +20,12 @@ package struct ExportPart: Sendable, Hashable {
   }
 }
 
-/// Records the parts of an export: its rows of `_batch_part`.
+/// The parts of an export: its rows of `_batch_part`.
 ///
-/// Each chunk of such a run has its own file. A host that takes over a span from a dead host writes new files, under
-/// other names. A file belongs to the export only if it is recorded here, in the transaction that enters its chunk in
-/// the ledger; a host that has lost its span cannot record its file. Concatenated in the order of their positions, the
-/// files are the file that one host would write.
+/// Each chunk of such a run has its own file. If a host takes over a span from a dead host, it
+/// writes new files under other names. A file belongs to the export only if it is recorded here, in
+/// the transaction that enters its chunk in the ledger; a host that has lost its span cannot record
+/// its file. Concatenated in order of position, the files equal the file that one host would write.
 package struct ExportParts: Sendable {
   package let fence: SpanFence
 
@@ -39,11 +35,12 @@ package struct ExportParts: Sendable {
 
   private var table: String { fence.tables.part }
 
-  /// The prefix of the names of a run's files.
   package static func prefix(ofRun run: String) -> String { "part-\(run.prefix(8))-" }
 
-  /// A name for a file, which no other attempt has: after a failover that lost the last moments, the server grants spans
-  /// under tokens that it has granted before.
+  /// A file name that no other attempt has.
+  ///
+  /// After a failover that lost recent commits, the server grants spans with the same tokens as
+  /// before.
   package func fileName(of positions: Range<Int>, _ format: PostgresExport.Format) -> String {
     let digits = String(positions.lowerBound)
     let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
@@ -51,18 +48,15 @@ package struct ExportParts: Sendable {
     return "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.rawValue)"
   }
 
-  /// Records a part whose file is complete and on disk, and the outcomes of the identifiers at its positions.
+  /// Records a part whose file is complete and on disk, and the outcomes of the identifiers at its
+  /// positions.
   ///
-  /// After an error of code `connectionLost`, the part may or may not be recorded: a retry finds out.
+  /// After an error of code `connectionLost`, the part may or may not be recorded; a retry finds
+  /// out.
   ///
-  /// - Parameters:
-  ///   - part: The part.
-  ///   - written: The outcomes of the identifiers.
-  ///   - lease: The process's lease of the span.
-  ///   - policy: What happens to the part if identifiers fail.
-  ///   - session: The session, in no transaction.
-  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, so the file does not
-  ///   belong to the export; the error of the identifier that exceeds the whole run's limit of failures.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, so the
+  ///   file does not belong to the export; the error of the identifier that exceeds the allowed
+  ///   failures of the whole run.
   package func record(
     _ part: ExportPart,
     _ written: ChunkResult,
@@ -128,12 +122,8 @@ package struct ExportParts: Sendable {
     return parts
   }
 
-  /// The manifest of an export: a JSON object that names the parts in order.
+  /// A JSON object that names the parts in order.
   ///
-  /// - Parameters:
-  ///   - job: The name of the job.
-  ///   - format: The format of the files.
-  ///   - parts: The parts.
   /// - Returns: The same bytes on all hosts.
   package func manifest(
     ofJob job: String,

@@ -4,16 +4,17 @@ import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
-/// Exports to parts: a worker reads a chunk's rows piece by piece into a file of its own, and records the file once
-/// it is on disk.
+/// Exports to parts: each worker reads the rows of a chunk piece by piece into a file of its own,
+/// and records the file once it is on disk.
 ///
-/// Chunks are as large as spans, so there are few files; only a small piece is in memory at a time.
+/// Chunks are as large as spans, so there are few files, but only a small piece is in memory at a
+/// time.
 struct ExportPartsProcessor: ChunkProcessor {
   struct Prepared: Sendable {
     let part: ExportPart
     let written: ChunkResult
     let worker: PostgresConnection
-    /// How long it took to read and write the rows.
+    /// The time for reading and writing the rows.
     let duration: Duration
   }
 
@@ -25,7 +26,6 @@ struct ExportPartsProcessor: ChunkProcessor {
   let recorded: Lock<[ExportPart]>
   let spans: LeasedSpans
   let key: PostgresKey
-  /// The machine's name.
   let host: String
   /// The number of identifiers to read at once.
   let size: Int
@@ -37,7 +37,7 @@ struct ExportPartsProcessor: ChunkProcessor {
 
   var inOrder: Bool { false }
   var handlerTimeLimit: Duration? { nil }
-  /// A file for each span.
+  /// One file for each span.
   var chunkSize: Int? { RunPolicy.chunkSizeLimit }
 
   func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
@@ -117,8 +117,9 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> Commit {
     let (parts, policy) = (parts, onFailure)
     let lease = try spans.span(of: positions).lease
-    // After a broken connection, the ledger has the outcome of the part. Whatever comes of this, the file stays: it may
-    // be recorded without an answer, and the end of the run removes those that are not.
+    // After a broken connection, the ledger has the outcome of the part. The file stays in any
+    // case: it may be recorded although the answer was lost, and the end of the run removes files
+    // that are not recorded.
     try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
       try parts.record(
         prepared.part,

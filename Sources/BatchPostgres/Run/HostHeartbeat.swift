@@ -3,15 +3,14 @@ package import BatchIdentifiers
 
 /// The heartbeat of a process that takes part in a run: its row of `_batch_host`.
 ///
-/// The server need not keep a heartbeat: one that a crash undoes is like one that was not sent. So none waits for a
-/// standby, and the process stays in the run while its commits do.
+/// A heartbeat need not be durable: one that a crash undoes is like one that was never sent. So
+/// heartbeats do not wait for a standby, and the process stays in the run while its commits do.
 ///
-/// One row covers all spans of the process. Only the server's clock counts. The answer to a heartbeat has the
-/// operator's request.
+/// One row covers all spans of the process. Only the server's clock counts. The answer to a
+/// heartbeat contains the operator's request.
 package struct HostHeartbeat: Sendable {
   package let tables: RunTables
   package let run: String
-  /// The UUID of the process.
   package let host: String
 
   package init(_ tables: RunTables, run: String, host: String) {
@@ -20,24 +19,19 @@ package struct HostHeartbeat: Sendable {
     self.host = host
   }
 
-  /// The answer to a heartbeat.
   package struct Answer: Sendable, Hashable {
     package let state: TableRun.State
     /// The operator's request, in the requester's form.
     package let control: String?
 
-    /// What a process obeys: a run may end during a pause, by a process that does not know of it yet, and nobody can
-    /// resume it then.
+    /// The request that a process obeys.
+    ///
+    /// If a process that does not know of a pause ends the run, the pause could never be lifted, so
+    /// requests count only while the run is running.
     package var request: String? { state == .running ? control : nil }
   }
 
   /// Enters the process in the run, if the run is unfinished.
-  ///
-  /// - Parameters:
-  ///   - name: The name of the machine.
-  ///   - process: The identifier of the process there.
-  ///   - session: The session.
-  /// - Throws: The server's error.
   package func join(
     name: String,
     process: Int32,
@@ -57,14 +51,10 @@ package struct HostHeartbeat: Sendable {
     )
   }
 
-  /// Sends a heartbeat.
+  /// Sends a heartbeat, with the rate in identifiers per second and the reason why the process is
+  /// held, if it is.
   ///
-  /// - Parameters:
-  ///   - rate: How many identifiers the process completes per second.
-  ///   - hold: Why the process is held, in words; nil if it is not.
-  ///   - session: The session.
   /// - Returns: The answer; nil if the run, or the process's row, no longer exists.
-  /// - Throws: The server's error.
   package func beat(
     rate: Double? = nil,
     hold: String? = nil,
@@ -87,7 +77,9 @@ package struct HostHeartbeat: Sendable {
     return Answer(state: state, control: answer.text(0, 1))
   }
 
-  /// Records how the process ends its part of the run; it must not have left yet.
+  /// Records how the process ends its part of the run.
+  ///
+  /// Must be called before the process leaves.
   func enter(_ exit: HostExit, in session: PostgresSession) throws(BatchError) {
     try tables.enter(exit, of: host, inRun: run, in: session)
   }

@@ -1,7 +1,7 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The presence of a process in a run: sends heartbeats and receives the operator's requests.
+/// Keeps a process present in a run: sends heartbeats and receives the operator's requests.
 package final class HostPresence: Sendable {
   private struct State {
     var answer: HostHeartbeat.Answer?
@@ -19,7 +19,7 @@ package final class HostPresence: Sendable {
   private let connection: PostgresConnection
   private let state = Lock(State())
 
-  /// A process on a machine, which sends heartbeats on a connection that nobody else occupies for long.
+  /// The connection must not be occupied for long by other work.
   package init(
     _ heartbeat: HostHeartbeat,
     name: String,
@@ -38,7 +38,8 @@ package final class HostPresence: Sendable {
   /// The answer to the last heartbeat; nil before the first.
   package var answer: HostHeartbeat.Answer? { state.withLock { $0.answer } }
 
-  /// Sends the rate in identifiers per second, or the reason for a hold, with the next heartbeat.
+  /// Sets what the next heartbeat sends: the rate in identifiers per second, or the reason for a
+  /// hold.
   package func tell(rate: Double?, hold: String?) {
     state.withLock { ($0.rate, $0.hold) = (rate, hold) }
   }
@@ -57,7 +58,8 @@ package final class HostPresence: Sendable {
 
   /// Sends heartbeats until the task is cancelled.
   ///
-  /// A lost heartbeat is not a failure: if the process is silent for too long, others take over its spans.
+  /// A lost heartbeat is not a failure. If the process is silent for too long, others take over its
+  /// spans.
   package func stay() async {
     while !Task.isCancelled {
       try? await Task.sleep(for: interval)
@@ -71,7 +73,7 @@ package final class HostPresence: Sendable {
     let answer = try await connection.perform {
       session throws(BatchError) -> HostHeartbeat.Answer? in
       if let answer = try heartbeat.beat(rate: rate, hold: hold, in: session) { return answer }
-      // Somebody removed its row, but the process is alive.
+      // The row was removed, but the process is alive.
       try join(in: session)
       return try heartbeat.beat(rate: rate, hold: hold, in: session)
     }
@@ -80,9 +82,8 @@ package final class HostPresence: Sendable {
 
   /// Leaves the run and releases the process's spans.
   ///
-  /// - Parameter exit: How the process ends its part; nil if the run is finished. It is recorded if it can be: others need
-  ///   the spans in any case.
-  /// - Throws: The server's error; the spans are then free when the lease expires.
+  /// Records `exit` on a best-effort basis, since others need the spans in any case; nil if the run
+  /// is finished. If releasing the spans fails, they become free when the lease expires.
   package func leave(_ exit: HostExit?) async throws(BatchError) {
     if let exit {
       try? await connection.perform { session throws(BatchError) in

@@ -4,7 +4,6 @@ package import BatchIdentifiers
 
 /// The spans of a run that a process has leased, with their identifiers.
 package final class LeasedSpans: SpanSource {
-  /// A leased span.
   package struct Span: Sendable {
     package let lease: SpanLease
     private let list: PackedIdentifiers
@@ -16,7 +15,8 @@ package final class LeasedSpans: SpanSource {
       self.places = places
     }
 
-    /// The keys at some positions of the run, with the pages in which their rows lay when the span was leased.
+    /// The keys at some positions of the run, with the pages that contained their rows when the
+    /// span was leased.
     package func keys(_ positions: Range<Int>, key: PostgresKey) throws(BatchError) -> RowKeys {
       let first = lease.positions.lowerBound
       let local = positions.lowerBound - first..<positions.upperBound - first
@@ -33,10 +33,10 @@ package final class LeasedSpans: SpanSource {
   /// The spans by their first positions.
   private let spans = Lock<[Int: Span]>([:])
 
-  /// Whether chunks must be committed in the order of their positions.
+  /// Whether chunks must be committed in order of position.
   var inOrder: Bool { claims.inOrder }
 
-  /// Leases spans of rows of a table for a process, on a connection of its own.
+  /// Leases spans of a table's rows for a process, on a connection of its own.
   package init(
     _ claims: SpanClaims,
     of table: PostgresTable,
@@ -88,7 +88,6 @@ package final class LeasedSpans: SpanSource {
 
   package func interrupt() { connection.interrupt() }
 
-  /// Closes the connection.
   package func end() async { await connection.close() }
 
   private func persistently<Result: Sendable>(

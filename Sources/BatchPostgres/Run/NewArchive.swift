@@ -1,23 +1,24 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// An archive that does not exist yet, and that a run creates in the transaction in which it begins.
+/// An archive that does not exist yet.
 ///
-/// It has the columns of the source table, with their types, collations and NOT NULL, and its primary key. It has
-/// nothing that could refuse an old row: no other unique constraint, no foreign key, no check, no default. A column
-/// that the server computes becomes an ordinary column, which keeps the old value.
+/// A run creates it in the transaction in which it begins.
+///
+/// It has the columns of the source table, with their types, collations and NOT NULL, and its
+/// primary key. It has nothing that could refuse an old row: no other unique constraint, no foreign
+/// key, no check, no default. Columns that the server computes become ordinary columns, which keep
+/// the old values.
 package struct NewArchive: Sendable {
   package let name: String
   private let definition: String
 
-  /// The archive to create, or nil if the table exists; inside the caller's transaction.
+  /// The archive to create; nil if the table exists.
   ///
-  /// - Parameters:
-  ///   - written: The name of the archive, as the job has it.
-  ///   - source: The table whose rows are archived.
-  ///   - session: The session.
-  /// - Throws: `BatchError` of code `unknownEntity` if the schema does not exist, `accessDenied` with what to grant,
-  ///   `invalidSQL` if rows would not reach the archive.
+  /// Must be called inside a transaction.
+  ///
+  /// - Throws: `BatchError` of code `unknownEntity` if the schema does not exist, `accessDenied`
+  ///   with what to grant, `invalidSQL` if rows would not reach the archive.
   package init?(
     ifMissing written: String,
     for source: PostgresTable,
@@ -65,9 +66,9 @@ package struct NewArchive: Sendable {
   /// The statement that creates it, for display.
   package var statement: String { "CREATE TABLE \(name) \(definition)" }
 
-  /// Creates it, unless somebody else just has; inside the caller's transaction.
+  /// Creates the table inside the caller's transaction, unless another run just has.
   package func create(in session: PostgresSession) throws(BatchError) {
-    // IF NOT EXISTS does not cover two runs that create it at once.
+    // IF NOT EXISTS does not protect against two runs that create it at once.
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
       .text("batch archive \(name)")

@@ -2,9 +2,11 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own connection.
+/// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own
+/// connection.
 ///
-/// Preparing a chunk reads no rows, so a worker has its next keys ready while the server processes the last ones.
+/// Preparing a chunk reads no rows, so a worker has its next keys ready while the server processes
+/// the previous ones.
 package struct PostgresChangeProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
     fileprivate let keys: RowKeys
@@ -16,7 +18,6 @@ package struct PostgresChangeProcessor: ChunkProcessor {
   private let connect: PostgresConnection.Connecting
   /// How long to retry a broken connection.
   private let reconnection: Duration
-  /// The method that the last chunks needed.
   private let method = Lock(WritingMethod.counting)
 
   package init(

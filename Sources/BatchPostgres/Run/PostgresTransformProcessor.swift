@@ -2,18 +2,20 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Transforms the rows of a run's chunks: a worker reads rows, computes their values and sets them, each chunk in a
-/// transaction on the worker's own connection.
+/// Transforms the rows of a run's chunks: each worker reads rows, computes their values and sets
+/// them, with each chunk in a transaction on the worker's own connection.
 ///
-/// No transaction is open during the computation, unless others change the rows of a chunk faster than they can be
-/// computed.
+/// No transaction is open during the computation, unless others change the rows of a chunk faster
+/// than they can be computed.
 package struct PostgresTransformProcessor: ChunkProcessor {
   package struct Prepared: Sendable {
     fileprivate var chunk: TransformedRows<RowKeys>
     fileprivate let worker: PostgresConnection
   }
 
-  /// Returns the computation, which postpones rows that cannot be computed now, and on the last try fails them.
+  /// Returns the computation, which postpones rows that cannot be computed now.
+  ///
+  /// On the last attempt, such rows fail.
   package typealias Computing = @Sendable (_ isLastTry: Bool) -> RowComputation
 
   private let chunks: ChunkTransaction<PostgresTransform>
@@ -23,7 +25,6 @@ package struct PostgresTransformProcessor: ChunkProcessor {
   package let handlerTimeLimit: Duration?
   /// How long to retry a broken connection.
   private let reconnection: Duration
-  /// The method that the last chunks needed.
   private let method = Lock(WritingMethod.counting)
 
   package init(

@@ -2,13 +2,15 @@
 package import BatchIdentifiers
 
 extension RunTables {
-  /// How many exits of processes a run keeps: the newest, since a scheduler may start a run that fails again and again.
+  /// The most exits of processes that a run keeps, the newest ones, since a scheduler may restart a
+  /// failing run again and again.
   static let exitLimit = 100
 
-  /// The processes of a run: those that take part or went silent, in the order in which they joined; then those that
-  /// stopped or failed, the newest first.
+  /// The processes of a run: first those that take part or went silent, in the order in which they
+  /// joined, then those that stopped or failed, the newest first.
   ///
-  /// Of equal exits on a machine only the newest is given, and none if a process has joined there since.
+  /// Of equal exits on a machine, includes only the newest, and none if a process has joined there
+  /// since.
   package func hosts(
     ofRun run: String,
     in session: PostgresSession
@@ -54,7 +56,7 @@ extension RunTables {
     return hosts
   }
 
-  /// Records how a process ends its part of a run; nothing if the process's row is gone.
+  /// Records how a process ends its part of a run; does nothing if the process's row was removed.
   func enter(
     _ exit: HostExit,
     of host: String,
@@ -82,13 +84,12 @@ extension RunTables {
 
 /// How a process ended its part of an unfinished run.
 package struct HostExit: Sendable, Hashable {
-  /// The kind of the end.
   package enum State: String, Sendable {
     case stopped, failed
   }
 
   package let state: State
-  /// Why, on one line; nil for a process that was asked to stop.
+  /// The reason, on one line; nil for a process that was asked to stop.
   package let reason: String?
 
   package init(_ state: State, because reason: String?) {
@@ -99,27 +100,25 @@ package struct HostExit: Sendable, Hashable {
 
 /// The state of a process that takes part in a run, or did.
 package struct HostSnapshot: Sendable, Hashable {
-  /// The UUID of the process.
   package let host: String
   /// The name of its machine.
   package let name: String
   package let process: Int32
   /// The time since its last heartbeat or its exit, by the server's clock.
   package let silence: Duration
-  /// When that was: ISO 8601 in UTC.
+  /// The time of its last heartbeat or its exit: ISO 8601 in UTC.
   package let seenAt: String
-  /// How long the run had taken by then.
+  /// The seconds from the beginning of the run until then.
   package let seenSeconds: Double
-  /// How many identifiers it completes per second.
+  /// The number of identifiers completed per second.
   package fileprivate(set) var rate: Double?
   /// Why it is held, in words.
   package fileprivate(set) var hold: String?
-  /// The number of spans that it has.
   package fileprivate(set) var spanCount = 0
   /// How it ended its part; nil if it takes part, or went silent.
   package fileprivate(set) var exit: HostExit?
 
-  /// Whether its spans are its own still.
+  /// Whether it still holds its spans.
   package func isAlive(within lease: Duration) -> Bool { exit == nil && silence < lease }
 
   /// Reads the columns that processes and exits have in common.

@@ -3,11 +3,12 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension RunTables {
-  /// What is done of an unfinished span, according to the ledger; inside a transaction that has locked the span, so
-  /// that no chunk is under way.
+  /// The completed ranges of an unfinished span, according to the ledger.
   ///
-  /// - Throws: `BatchError` of code `damagedFile` if the ledger is not what was entered: a done chunk that is missing
-  ///   from it would be done again.
+  /// The caller's transaction must have locked the span, so that no chunk is in progress.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if the ledger was changed by hand. A chunk
+  ///   missing from it would be done again.
   func doneRanges(
     of span: Range<Int>,
     ofRun run: String,
@@ -20,7 +21,7 @@ extension RunTables {
     )
   }
 
-  /// The statements that read what is done of a span, and how much was counted.
+  /// The statements that read which positions of a span are done, and how many were counted.
   func doneStatements(of span: Range<Int>, ofRun run: String) -> [PostgresStatement] {
     let (first, next) = (Int64(span.lowerBound), Int64(span.upperBound))
     return [
@@ -41,7 +42,8 @@ extension RunTables {
     ]
   }
 
-  /// What is done of a span by the answers to ``doneStatements(of:ofRun:)``; see ``doneRanges(of:ofRun:in:)``.
+  /// The completed ranges of a span, by the answers to ``doneStatements(of:ofRun:)``; see
+  /// ``doneRanges(of:ofRun:in:)``.
   func doneRanges(
     _ answers: ArraySlice<PostgresResult>,
     of span: Range<Int>,
@@ -60,13 +62,9 @@ extension RunTables {
     return done
   }
 
-  /// Refuses a ledger that has more or fewer of a span's positions than were counted.
+  /// Refuses a ledger that has more or fewer positions of a span than were counted; `entered` is
+  /// nil if there is no count.
   ///
-  /// - Parameters:
-  ///   - done: The number of positions done according to the ledger.
-  ///   - entered: The number counted; nil if there is no count.
-  ///   - span: The positions of the span.
-  ///   - run: The run.
   /// - Throws: `BatchError` of code `damagedFile`.
   static func requireCounted(
     done: Int64,
@@ -99,7 +97,7 @@ extension RunTables {
         outcomes: rows.outcomes(row, from: 3),
         chunks: Int(rows.integer(row, 2) ?? 0)
       )
-      // Adjacent ranges are merged, so that there are few.
+      // Adjacent ranges are merged to keep the list short.
       if let last = done.last, last.next == first {
         done[done.count - 1].next = next
         done[done.count - 1].outcomes += chunk.outcomes
@@ -114,7 +112,7 @@ extension RunTables {
     return ranges
   }
 
-  /// What is done of a run, by all hosts.
+  /// The ranges that all hosts have completed.
   package func done(
     ofRun run: String,
     in session: PostgresSession
@@ -132,7 +130,6 @@ extension RunTables {
     return try Self.doneRanges(rows, ofRun: run)
   }
 
-  /// The number of a run's identifiers that failed.
   func failureCount(ofRun run: String, in session: PostgresSession) throws(BatchError) -> Int {
     Int(
       try session.integer("SELECT count(*) FROM \(failure) WHERE run = $1::uuid", .text(run)) ?? 0

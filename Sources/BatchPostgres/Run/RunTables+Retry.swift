@@ -3,7 +3,6 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension RunTables {
-  /// Whether a run has been reopened to retry its failures.
   package func isRetry(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     let attempt = try session.integer(
       "SELECT attempt FROM \(self.run) WHERE run = $1::uuid",
@@ -12,16 +11,19 @@ extension RunTables {
     return attempt ?? 1 > 1
   }
 
-  /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have locked the job:
-  /// any number of processes can then take part in it, as in a stopped run.
+  /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have
+  /// locked the job.
   ///
-  /// An open run stays open: another host has reopened it, or this host has, by a COMMIT whose answer was lost.
+  /// Any number of processes can then take part, as in a stopped run.
   ///
-  /// The spans with failures are no longer done; their other positions go back into the ledger.
+  /// An open run stays open: another host has reopened it, or this host did in a COMMIT whose
+  /// answer was lost.
+  ///
+  /// The spans with failures are no longer done, and their other positions return to the ledger.
   ///
   /// - Returns: Whether the run is open; false, with nothing changed, if nothing has failed.
-  /// - Throws: `BatchError` of code `otherRun` for a run that was set aside or removed, `damagedFile` if the tables
-  ///   contradict themselves.
+  /// - Throws: `BatchError` of code `otherRun` for a run that was set aside or removed,
+  ///   `damagedFile` if the tables contradict themselves.
   package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     let state = try session.text("SELECT state FROM \(self.run) WHERE run = $1::uuid", .text(run))
     switch state.flatMap(TableRun.State.init) {
@@ -67,7 +69,7 @@ extension RunTables {
     return true
   }
 
-  /// The error for a retry of a run that another one has replaced.
+  /// The error for a retry of a run that another run has replaced.
   package func isSetAside(_ run: String, in session: PostgresSession) -> BatchError {
     BatchError(
       .otherRun,
@@ -77,7 +79,6 @@ extension RunTables {
     )
   }
 
-  /// Reopens a span to retry its failed positions.
   private func reopen(
     _ positions: Range<Int>,
     failed: [Int],
@@ -125,7 +126,6 @@ extension RunTables {
     )
   }
 
-  /// Enters positions without failures in the ledger.
   private func enter(
     _ positions: Range<Int>,
     _ passedOver: PassedOver,
@@ -157,7 +157,6 @@ extension RunTables {
 }
 
 extension PassedOver {
-  /// The part within some positions.
   fileprivate func clamped(to positions: Range<Int>) -> PassedOver {
     let range = RangeSet(positions)
     var part = PassedOver()

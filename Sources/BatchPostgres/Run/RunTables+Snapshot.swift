@@ -5,9 +5,8 @@ package import BatchIdentifiers
 /// The state of a shared run, according to the server.
 package struct TableRunSnapshot: Sendable {
   package let run: TableRun
-  /// The outcomes of the identifiers done by all hosts.
+  /// The outcomes of the identifiers that all hosts have completed.
   package let outcomes: Outcomes
-  /// The number of committed chunks.
   package let chunks: Int
   package let spanCount: Int
   package let doneSpanCount: Int
@@ -20,9 +19,10 @@ package struct TableRunSnapshot: Sendable {
 }
 
 extension RunTables {
-  /// The state of a run; nil if there is no such run.
+  /// The state of a run; nil if it does not exist.
   ///
-  /// - Throws: `BatchError` of code `damagedFile` if the run is finished without an outcome for each of its identifiers.
+  /// - Throws: `BatchError` of code `damagedFile` if the run is finished without an outcome for each
+  ///   of its identifiers.
   package func snapshot(
     ofRun run: String,
     in session: PostgresSession

@@ -10,19 +10,18 @@ package import BatchIdentifiers
 /// | `_batch_span` | a span of the positions of a run, and the process that works on it |
 /// | `_batch_list` | the packed identifiers of a span |
 /// | `_batch_ledger` | a committed chunk of an unfinished span |
-/// | `_batch_tally` | how many positions of such a span one of the server's processes has entered in the ledger |
+/// | `_batch_tally` | how many positions of such a span one server process has entered in the ledger |
 /// | `_batch_failure` | an identifier that failed alone |
 /// | `_batch_passed_over` | the identifiers of a chunk that neither changed nor failed |
 /// | `_batch_part` | a file of an export that hosts share |
 /// | `_batch_exit` | how a process that took part in an unfinished run ended |
 ///
-/// No heartbeat touches a span, and no chunk writes to one: each chunk's transaction only holds a shared lock on its
-/// span until it ends. ``SpanFence`` says why.
+/// Neither heartbeats nor chunks write to a span. The transaction of a chunk only holds a shared
+/// lock on its span until it ends; ``SpanFence`` explains why.
 package struct RunTables: Sendable, Hashable {
   /// The newest version of the tables that this program supports.
   package static let version = 1
 
-  /// The schema of the tables.
   package let schema: String
 
   package init(schema: String) {
@@ -62,8 +61,8 @@ package struct RunTables: Sendable, Hashable {
     try missing(in: session).isEmpty
   }
 
-  /// Refuses a schema in which the session's role may not keep a run: it may not create the tables, or another role has
-  /// created them and it may not do in them all that a run does.
+  /// Refuses a schema in which the session's role cannot keep a run, because it may not create the
+  /// tables, or because it lacks rights on tables that another role created.
   ///
   /// - Throws: `BatchError` of code `accessDenied` with what to grant.
   package func requireUse(in session: PostgresSession) throws(BatchError) {
@@ -82,7 +81,7 @@ package struct RunTables: Sendable, Hashable {
     try session.text("SELECT has_schema_privilege($1, 'CREATE')", .text(schema)) == "t"
   }
 
-  /// Refuses tables of another role in which the session's role may not do all that a run does.
+  /// Refuses tables of another role on which the session's role lacks rights that a run needs.
   ///
   /// - Throws: `BatchError` of code `accessDenied` with what to grant.
   private func requireRights(in session: PostgresSession) throws(BatchError) {
@@ -112,8 +111,8 @@ package struct RunTables: Sendable, Hashable {
 
   /// Creates the missing tables, inside the caller's transaction.
   ///
-  /// - Throws: `BatchError` of code `accessDenied` with what to grant, `damagedFile` if somebody has dropped some
-  ///   tables.
+  /// - Throws: `BatchError` of code `accessDenied` with what to grant, `damagedFile` if some tables
+  ///   were dropped.
   package func create(in session: PostgresSession) throws(BatchError) {
     try requireUse(in: session)
     if try exist(in: session) { return }
@@ -134,7 +133,9 @@ package struct RunTables: Sendable, Hashable {
     try session.execute(together: definitions.map { PostgresStatement(sql: $0) })
   }
 
-  /// Lets one host at a time create tables: IF NOT EXISTS does not cover two that do so at once.
+  /// Lets one host at a time create tables.
+  ///
+  /// IF NOT EXISTS does not protect against two that do so at once.
   private func lock(in session: PostgresSession) throws(BatchError) {
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
@@ -142,7 +143,6 @@ package struct RunTables: Sendable, Hashable {
     )
   }
 
-  /// The tables that every run needs.
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
     "_batch_failure", "_batch_passed_over", "_batch_part", "_batch_exit",
@@ -187,7 +187,7 @@ package struct RunTables: Sendable, Hashable {
       ]
     case "_batch_span":
       [
-        // This unique key contains the token, so a change of the token is a change of a key.
+        // This unique key contains the token, so changing the token changes a key.
         """
         CREATE TABLE \(span) (
           run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL, host uuid,
@@ -256,7 +256,7 @@ package struct RunTables: Sendable, Hashable {
     }
   }
 
-  /// The columns with the counts of outcomes, in a row of the ledger and of a span.
+  /// The columns with the counts of outcomes, in the ledger and in spans.
   static let outcomes = [
     "chunks", "succeeded", "unchanged", "vanished", "no_longer_matching", "failed",
   ]

@@ -2,22 +2,23 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Admits a chunk's transaction only if its process still has the span, and enters the chunk in the ledger.
+/// Admits a chunk's transaction only if its process still has the span, and enters the chunk in the
+/// ledger.
 ///
-/// A transaction locks the row of its span with `FOR KEY SHARE`, if the row still has the process's token. Such locks
-/// do not block each other, and no heartbeat touches the row. A takeover changes the token, which is part of a unique
-/// key, and so needs a lock that waits for all of these. So once a span has changed hands, each transaction of the
-/// former holder is either committed and visible to the new one, or will find another token.
+/// A transaction locks the row of its span with `FOR KEY SHARE`, if the row still has the process's
+/// token. Such locks do not block each other, and heartbeats do not touch the row. A takeover
+/// changes the token, which is part of a unique key, so it needs a lock that waits for all of
+/// these. Once a span has changed hands, each transaction of the former holder is therefore either
+/// committed and visible to the new holder, or will find another token.
 ///
-/// The chunk is entered before its rows are changed. If the connection breaks at COMMIT, the process does not know
-/// whether the chunk is done, and the server may still be working on it: a second entry of the same chunk waits there
-/// for the first attempt, and finds out.
+/// The chunk is entered before its rows are changed. If the connection breaks at COMMIT, the
+/// process does not know whether the chunk is done, and the server may still be working on it. A
+/// second entry of the same chunk waits for the first attempt, and finds out.
 ///
-/// Entries are also counted, in `_batch_tally`, so that removing rows from the ledger is noticed: see
-/// ``RunTables/doneRanges(of:ofRun:in:)``. Each of the server's processes counts in its own row: with a shared row,
-/// each chunk would wait for the COMMIT of the others.
+/// Entries are also counted, in `_batch_tally`, so that removing rows from the ledger is noticed:
+/// see ``RunTables/doneRanges(of:ofRun:in:)``. Each server process counts in its own row. With a
+/// shared row, each chunk would wait for the COMMIT of the others.
 package struct SpanFence: Sendable {
-  /// The result of entering a chunk.
   package enum Entry: Sendable, Hashable {
     case entered
     /// The chunk is already done, with these outcomes.
@@ -34,8 +35,8 @@ package struct SpanFence: Sendable {
 
   /// Enters a chunk, inside its transaction, as fully successful.
   ///
-  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, or the ledger divides the
-  ///   positions differently.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, or the
+  ///   ledger divides the positions differently.
   package func enter(
     _ positions: Range<Int>,
     under lease: SpanLease,
@@ -43,7 +44,7 @@ package struct SpanFence: Sendable {
   ) throws(BatchError) -> Entry {
     let entry = entry(of: positions, under: lease)
     if try session.execute(entry.sql, entry.values).affectedCount == 1 { return .entered }
-    // A new statement, which sees what the previous one waited for.
+    // A new statement sees what the previous one waited for.
     let found = try session.execute(
       """
       SELECT l.succeeded, l.unchanged, l.vanished, l.no_longer_matching, l.failed
@@ -56,8 +57,9 @@ package struct SpanFence: Sendable {
     return .isThere(found.outcomes(0, from: 0))
   }
 
-  /// The statement that enters a chunk as fully successful: it affects one row, or none if another process has the
-  /// span or the chunk is already entered.
+  /// The statement that enters a chunk as fully successful.
+  ///
+  /// It affects one row, or none if another process has the span or the chunk is already entered.
   func entry(of positions: Range<Int>, under lease: SpanLease) -> PostgresStatement {
     PostgresStatement(
       sql: """
@@ -79,11 +81,13 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// The statement that reads how much of a span is done by the ledger, and how much was counted.
+  /// The statement that reads how many positions of a span are in the ledger, and how many were
+  /// counted.
   ///
-  /// It follows the entry of a chunk: otherwise a row removed between this check and the entry would go unnoticed.
+  /// It must follow the entry of a chunk; otherwise, a row removed between this check and the entry
+  /// would go unnoticed.
   func counts(under lease: SpanLease) -> PostgresStatement {
-    // One statement, so that it sees each chunk of others in both tables or in neither.
+    // One statement sees each chunk of other processes in both tables or in neither.
     PostgresStatement(
       sql: """
         SELECT (SELECT coalesce(sum(next - first), 0) FROM \(tables.ledger)
@@ -98,9 +102,8 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// Refuses a ledger whose chunks of a span differ from their count, by the answer to ``counts(under:)``.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile`.
+  /// Refuses a ledger whose chunks of a span differ from their count, by the answer to
+  /// ``counts(under:)``.
   func requireCounted(_ lease: SpanLease, by counts: PostgresResult) throws(BatchError) {
     try RunTables.requireCounted(
       done: counts.integer(0, 0) ?? 0,
@@ -110,7 +113,6 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// The error about a span that another process has taken over.
   static func lost(_ lease: SpanLease, ofRun run: String) -> BatchError {
     BatchError(
       .leaseLost,
@@ -120,7 +122,8 @@ package struct SpanFence: Sendable {
     )
   }
 
-  /// Enters the outcomes of a chunk that was entered in the same transaction, unless all its identifiers succeeded.
+  /// Enters the outcomes of a chunk that was entered in the same transaction, unless all its
+  /// identifiers succeeded.
   package func complete(
     _ positions: Range<Int>,
     _ written: ChunkResult,
@@ -186,7 +189,7 @@ package struct SpanFence: Sendable {
 }
 
 extension PostgresResult {
-  /// The outcomes in five columns of a row.
+  /// The outcomes in five consecutive columns of a row.
   func outcomes(_ row: Int, from column: Int) -> Outcomes {
     func count(_ offset: Int) -> Int { Int(integer(row, column + offset) ?? 0) }
     var outcomes = Outcomes()

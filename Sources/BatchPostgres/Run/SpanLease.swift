@@ -2,8 +2,9 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// A process's lease of a span of a run's positions, with the token that proves it: the token changes whenever another
-/// process gets the span.
+/// A process's lease of a span of positions.
+///
+/// The token proves it, since it changes whenever another process gets the span.
 package struct SpanLease: Sendable, Hashable {
   package let positions: Range<Int>
   package let token: Int64
@@ -16,18 +17,16 @@ package struct SpanLease: Sendable, Hashable {
 
 /// Claims spans of a run for a process, and records that they are done.
 ///
-/// A span is free if no process has it, or if its process has sent no heartbeat for the duration of a lease. A heartbeat
-/// that far in the future is no sign of life either: the server's clock was set back, or another server has taken over. A
-/// lease only decides who works on what, which affects speed: ``SpanFence`` and the ledger ensure that nothing is done
-/// twice.
+/// A span is free if no process has it, or if its process has sent no heartbeat for the duration of
+/// a lease. A heartbeat that far in the future does not count either: the server's clock was set
+/// back, or another server has taken over. A lease only decides who works on what, which affects
+/// speed. ``SpanFence`` and the ledger ensure that nothing is done twice.
 package struct SpanClaims: Sendable {
-  /// The answer to a claim.
   package enum Answer: Sendable, Hashable {
-    /// The process gets the span, whose remaining positions are still to do.
+    /// The process gets the span; these positions remain to be done.
     case granted(SpanLease, remaining: [Range<Int>])
-    /// Others are working on all unfinished spans.
+    /// Other processes are working on all unfinished spans.
     case noneFree
-    /// All spans are done.
     case exhausted
   }
 
@@ -36,7 +35,7 @@ package struct SpanClaims: Sendable {
   package let host: String
   /// How long a process keeps its spans without a heartbeat.
   package let lease: Duration
-  /// Whether a span is free only once all before it are done, so that processes take turns.
+  /// Whether a span is free only once all spans before it are done, so that processes take turns.
   package let inOrder: Bool
 
   package init(_ heartbeat: HostHeartbeat, lease: Duration, inOrder: Bool = false) {
@@ -49,18 +48,19 @@ package struct SpanClaims: Sendable {
 
   /// Asks for a span.
   ///
-  /// - Parameters:
-  ///   - known: The first positions of the spans that the process believes it has. It is granted none of them, even
-  ///     if the server disagrees: the process finds out at the fence, and asks again. If the server records a span as
-  ///     the process's but the process does not know it, an answer was lost, and the span is granted again.
-  ///   - session: The session.
-  /// - Returns: The span, or why there is none.
-  /// - Throws: `BatchError` of code `damagedFile` if somebody has changed the ledger; the server's error.
+  /// `known` contains the first positions of the spans that the process believes it has. The server
+  /// grants none of them, even if it disagrees: the process finds out at the fence, and asks again.
+  /// If the server records a span for the process that is not in `known`, an answer was lost, and
+  /// the span is granted again.
+  ///
+  /// - Throws: `BatchError` of code `damagedFile` if the ledger was changed by hand; the server's
+  ///   error.
   package func claim(
     knowing known: some Collection<Int>,
     in session: PostgresSession
   ) throws(BatchError) -> Answer {
-    // The statement after the lock must see everything committed before it, which only this isolation level ensures.
+    // The statement after the lock must see everything committed before it, which only this
+    // isolation level ensures.
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       // A transaction that sets the run aside waits for this one, and then revokes the span.
       let running = PostgresStatement(
@@ -118,11 +118,11 @@ package struct SpanClaims: Sendable {
     }
   }
 
-  /// Records that a span is done: its chunks move from the ledger to the span's row.
+  /// Records that a span is done, and moves its chunks from the ledger to the span's row.
   ///
-  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, if the span is already
-  ///   recorded as done, or if part of it is not done: a server that crashed, or a promoted standby, may have lost
-  ///   the last chunks. Of code `damagedFile` if somebody has changed the ledger.
+  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, if the
+  ///   span is already recorded as done, or if part of it is not done because a crashed server or a
+  ///   promoted standby has lost the last chunks; `damagedFile` if the ledger was changed by hand.
   package func close(_ lease: SpanLease, in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       // This changes a key, so it waits for the span's uncommitted chunks.
@@ -141,7 +141,7 @@ package struct SpanClaims: Sendable {
       guard let answer = answers.first, answer.affectedCount == 1 else {
         throw SpanFence.lost(lease, ofRun: run)
       }
-      // Chunks missing from the ledger may have been removed by somebody, and must not be done again.
+      // Chunks missing from the ledger may have been removed by hand, and must not be done again.
       _ = try tables.doneRanges(answers.dropFirst(), of: lease.positions, ofRun: run)
       let sums = RunTables.outcomes.map { "coalesce(sum(\($0)), 0) AS \($0)" }
       let closed = try session.execute(
@@ -158,7 +158,7 @@ package struct SpanClaims: Sendable {
         .integer(Int64(lease.positions.lowerBound)),
         .integer(Int64(lease.positions.upperBound))
       )
-      // Nothing is recorded then, and the process that claims the span next does the rest.
+      // In that case, nothing is recorded, and the process that claims the span next does the rest.
       guard closed.affectedCount == 1 else { throw SpanFence.lost(lease, ofRun: run) }
     }
   }

@@ -3,18 +3,18 @@ package import BatchIdentifiers
 
 /// The identifiers of a span as the database stores them: the bytes of an identifier file.
 enum SpanList {
-  /// The approximate limit of bytes for a span's list: a host holds the lists of its spans in memory.
+  /// The approximate maximum of bytes for a span's list, since a host holds the lists of its spans
+  /// in memory.
   private static let byteLimit = 2 << 20
   /// The approximate number of bytes of lists to send at once.
   static let sentLimit = 1 << 20
-  /// A span is long enough to take a while, yet a small part of a long list.
+  /// Long enough that a span takes a while, yet a small part of a long list.
   private static let lengths = 10_000...500_000
   /// How many keys of a span to decode at once.
   private static let pieceLength = 16_384
   /// The minimum number of spans, if the list is long enough.
   private static let spanCount = 64
 
-  /// The number of positions in a span of a list.
   static func length(for list: PackedIdentifiers) -> Int {
     guard list.count > 0 else { return lengths.lowerBound }
     let wanted = min(max(list.count / spanCount, lengths.lowerBound), lengths.upperBound)
@@ -22,7 +22,6 @@ enum SpanList {
     return max(1, min(wanted, byteLimit / bytesPerKey))
   }
 
-  /// The packed identifiers at some positions.
   static func packed(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>
@@ -32,7 +31,7 @@ enum SpanList {
       entityName: list.header.entityName,
       keyKind: list.header.keyKind
     )
-    // A few at a time: decoded, the keys of a span are several times as long.
+    // A few at a time, since decoded keys need several times as much memory.
     for first in stride(from: positions.lowerBound, to: positions.upperBound, by: pieceLength) {
       let piece = first..<min(first + pieceLength, positions.upperBound)
       switch list.header.keyKind {
@@ -102,7 +101,7 @@ extension RunTables {
     return identifiers
   }
 
-  /// The identifiers of a run, in the order of their positions; empty once they have been removed.
+  /// The identifiers of a run, in order of position; empty once they have been removed.
   package func list(ofRun run: String, in session: PostgresSession) throws(BatchError)
     -> IdentifierList
   {
@@ -125,7 +124,6 @@ extension RunTables {
     return builder?.finish() ?? .empty(storeIdentifier: "", entityName: "")
   }
 
-  /// The error about tables that contradict themselves.
   static func damaged(_ what: String) -> BatchError {
     BatchError(
       .damagedFile,
@@ -135,7 +133,6 @@ extension RunTables {
     )
   }
 
-  /// A span as messages name it.
   static func place(of span: Range<Int>, _ run: String) -> String {
     "positions \(span.lowerBound) to \(span.upperBound - 1) of run \(run)"
   }

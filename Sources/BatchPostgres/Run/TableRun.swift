@@ -1,21 +1,19 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A run in which any number of hosts take part: its row of `_batch_run`.
+/// A run shared by any number of hosts: its row of `_batch_run`.
 package struct TableRun: Sendable, Hashable {
-  /// The state of a run.
   package enum State: String, Sendable {
     /// Some spans are not done.
     case running
-    /// All spans are done, but whoever asked for the run may not know.
+    /// All spans are done, but the requester of the run may not know.
     case finished
-    /// All spans are done, and whoever asked for the run knows.
+    /// All spans are done, and the requester of the run knows.
     case acknowledged
-    /// Another run replaces it.
+    /// Replaced by another run.
     case setAside
   }
 
-  /// The run's UUID.
   package let run: String
   package let job: String
   /// The caller's identifier of the work, if any.
@@ -25,12 +23,10 @@ package struct TableRun: Sendable, Hashable {
   package let fingerprint: String
   /// Other facts about the job, in the form of the host that began the run.
   package let metadata: [UInt8]
-  /// The number of identifiers selected.
   package let total: Int
   /// When it began, by the server's clock: ISO 8601 in UTC.
   package let startedAt: String
 
-  /// The description with which a run begins.
   package struct Description: Sendable {
     package var job: String
     package var runID: String?
@@ -52,7 +48,6 @@ extension TableRun {
     r.run, r.version, r.job, r.run_id, r.state, r.fingerprint, r.metadata, r.total,
     to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     """
-  /// The number of these columns.
   static let columnCount = 9
 
   /// Reads a row that begins with the columns.
@@ -82,7 +77,8 @@ extension TableRun {
 }
 
 extension RunTables {
-  /// Lets one host at a time decide whether to begin a run of a job, until the end of the transaction.
+  /// Lets one host at a time decide whether to begin a run of a job, until the end of the
+  /// transaction.
   package func lock(job: String, in session: PostgresSession) throws(BatchError) {
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
@@ -90,8 +86,8 @@ extension RunTables {
     )
   }
 
-  /// Lets one host at a time decide whether to begin a run of a job over a table, whichever schema has its tables of
-  /// runs; until the end of the transaction.
+  /// Lets one host at a time decide whether to begin a run of a job over a table, until the end of
+  /// the transaction; covers all schemas with tables of runs.
   package func lock(
     job: String,
     over table: PostgresTable,
@@ -105,7 +101,8 @@ extension RunTables {
 
   /// The unfinished runs of a job in the tables of other schemas, by their schemas.
   ///
-  /// A role whose `search_path` begins with another schema has other tables of runs, and does not find a run in these.
+  /// A role whose `search_path` begins with another schema has other tables of runs, and does not
+  /// find the runs in these.
   ///
   /// - Returns: The runs, and the schemas whose tables the role may not read.
   package func runsElsewhere(
@@ -145,18 +142,11 @@ extension RunTables {
     return isFree != "t"
   }
 
-  /// Begins a run: adds its row, its spans and their lists, inside the caller's transaction, which must have locked the
-  /// job.
+  /// Begins a run inside the caller's transaction, which must have locked the job: adds its row,
+  /// its spans and their lists.
   ///
-  /// A run without identifiers has no spans; the process that reports it ends it.
-  ///
-  /// - Parameters:
-  ///   - run: The run's UUID.
-  ///   - description: Its description.
-  ///   - list: The identifiers.
-  ///   - length: The number of positions in a span; nil for one that suits the list.
-  ///   - session: The session.
-  /// - Throws: The server's error.
+  /// A run without identifiers has no spans; the process that reports it ends it. `length` is the
+  /// number of positions in a span; nil to choose one for the list.
   package func begin(
     _ run: String,
     _ description: TableRun.Description,
@@ -179,7 +169,8 @@ extension RunTables {
       .integer(Int64(list.count))
     )
     let length = length ?? SpanList.length(for: list)
-    // Sent together, so that a far server takes no longer than a near one, and a few at a time, since they are in memory.
+    // Sent together, so that a distant server takes no longer than a near one, but a few at a time,
+    // since they are in memory.
     var spans: [PostgresStatement] = []
     var byteCount = 0
     for first in stride(from: 0, to: list.count, by: length) {
@@ -224,10 +215,13 @@ extension RunTables {
     return runs
   }
 
-  /// Sets aside an unfinished run so that another can replace it, inside the caller's transaction, which must have
-  /// locked the job: a process that still has a span finds out before its next chunk.
+  /// Sets aside an unfinished run so that another can replace it, inside the caller's transaction,
+  /// which must have locked the job.
+  ///
+  /// A process that still has a span finds out before its next chunk.
   package func setAside(_ run: String, in session: PostgresSession) throws(BatchError) {
-    // First the run, so that no more spans are granted; then the spans, which waits for the chunks under way.
+    // Update the run first, so that no more spans are granted. Updating the spans then waits for
+    // chunks in progress.
     try session.execute(
       """
       UPDATE \(self.run) SET state = 'setAside', ended_at = clock_timestamp()
@@ -243,12 +237,14 @@ extension RunTables {
 
   /// Records that all spans of a run are done.
   ///
-  /// - Returns: Whether this call ended the run: true for only one host, which reports the end.
-  /// - Throws: `BatchError` of code `damagedFile` if spans that the run began with are missing, or one is recorded as done
-  ///   without the outcome of each of its positions.
+  /// - Returns: Whether this call ended the run, which is true for only one host. That host reports
+  ///   the end.
+  /// - Throws: `BatchError` of code `damagedFile` if spans of the run are missing, or a span is
+  ///   recorded as done without the outcome of each of its positions.
   package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
-      // A reported end must be on disk, with everything committed before, whatever the role's setting.
+      // A reported end must be on disk, with everything committed before, whatever the role's
+      // setting.
       try session.execute(
         """
         SELECT set_config('synchronous_commit', 'on', true)
@@ -286,7 +282,7 @@ extension RunTables {
     }
   }
 
-  /// Records that whoever asked for a run knows of its end.
+  /// Records that the requester of a run knows that it has ended.
   package func acknowledge(_ run: String, in session: PostgresSession) throws(BatchError) {
     try session.execute(
       "UPDATE \(self.run) SET state = 'acknowledged' WHERE run = $1::uuid AND state = 'finished'",

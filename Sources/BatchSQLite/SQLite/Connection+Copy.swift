@@ -11,9 +11,6 @@ extension Connection {
   /// Inside the caller's transaction, copies that transaction's snapshot, whatever others commit
   /// meanwhile. Calls `progress` with the number of bytes copied; an error from it ends the copy.
   ///
-  /// In the caller's transaction, the pages are those of its state, whatever others commit
-  /// meanwhile.
-  ///
   /// - Throws: Errors of SQLite; `BatchError` of code `diskFull` if there is no room.
   func copy(
     to path: String,

@@ -226,8 +226,6 @@ extension WriterLane {
   ///
   /// - Throws: `BatchError` of code `otherRun` if it is missing although the run has moved rows to
   ///   it.
-  ///
-  /// - Throws: `BatchError` of code `otherRun` if it is gone with rows that the run has deleted.
   package func makeArchive(of change: BulkChange, isFirst: Bool) throws(BatchError) {
     guard let creation = change.archiveCreation, case .delete(let archive?) = change.action else {
       return

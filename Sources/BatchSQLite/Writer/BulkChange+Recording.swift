@@ -38,8 +38,6 @@ extension BulkChange {
   /// The rows that the change will write.
   ///
   /// - Returns: Nil if more than one row was requested and they are too large to hold at once.
-  ///
-  /// - Returns: Nil if they are too large to hold at once, unless it is a single row.
   func rowsBefore(
     _ keys: ChunkKeys,
     in connection: Connection
@@ -75,8 +73,6 @@ extension BulkChange {
   ///
   /// Includes rows that the change will skip, since that is not known yet. Has no rows if they are
   /// too large to hold at once.
-  ///
-  /// They include those that the change will leave alone, since it is not yet known which.
   func readAhead(
     _ keys: ChunkKeys,
     lookCount: Int,

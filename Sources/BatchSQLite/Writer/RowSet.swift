@@ -59,14 +59,6 @@ package struct RowSet: Sendable {
   ///   count reveals whether they reached other rows of the set.
   /// - Returns: True if no trigger, and no foreign key considered, affects what the statement
   ///   reads.
-  ///
-  /// - Parameters:
-  ///   - enforcesForeignKeys: Whether foreign-key actions matter; the row count of a deletion
-  ///     reveals if they reached others of its own rows.
-  ///   - connection: The connection; runs nothing.
-  /// - Returns: Whether no trigger, and no foreign key that matters, affects what the statement
-  ///   reads.
-  /// - Throws: Errors of SQLite.
   package func isIndependent(
     enforcingForeignKeys enforcesForeignKeys: Bool,
     in connection: Connection

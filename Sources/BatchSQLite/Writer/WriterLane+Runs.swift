@@ -73,9 +73,6 @@ extension WriterLane {
 
   /// Makes the coming chunks retry failed identifiers, by index in their list.
   ///
-  /// In the chunk's transaction, those that succeed leave the list, and those that fail again count
-  /// one more attempt.
-  ///
   /// - Returns: All failed identifiers of the run.
   /// - Throws: `BatchError` of code `damagedFile` if the store's tables contradict each other.
   /// - Precondition: ``resume(_:)`` has found the run.
