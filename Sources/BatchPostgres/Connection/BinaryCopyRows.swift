@@ -16,12 +16,10 @@ struct BinaryCopyRows {
     case end
   }
 
-  /// Rows of `count` columns, none of which has arrived.
   init(columns count: Int) {
     columnCount = count
   }
 
-  /// Whether everything has arrived.
   var isComplete: Bool { place == .end && pending.isEmpty }
 
   /// Takes bytes and calls `body` with each complete row: its values, each preceded by its length.
@@ -40,9 +38,7 @@ struct BinaryCopyRows {
     }
   }
 
-  /// Takes the complete rows.
-  ///
-  /// - Returns: Their length in bytes.
+  /// Takes the complete rows, and returns their length in bytes.
   private mutating func take(
     _ bytes: Span<UInt8>,
     _ body: (Span<UInt8>) throws(BatchError) -> Void
@@ -70,7 +66,7 @@ struct BinaryCopyRows {
     return offset
   }
 
-  /// The end of the row, or of the two-byte trailer, that starts at an offset; nil if it is incomplete.
+  /// The end of the row, or of the two-byte trailer, that starts at an offset; nil if incomplete.
   private func endOfRow(_ bytes: Span<UInt8>, from start: Int) throws(BatchError) -> Int? {
     guard bytes.count - start >= 2 else { return nil }
     let count = bytes.bigEndian(at: start, as: Int16.self)
@@ -94,11 +90,10 @@ struct BinaryCopyRows {
   }
 }
 
-/// Iterates over the values of a row of ``BinaryCopyRows``.
 struct BinaryFields {
   private var offset = 0
 
-  /// The place of the next value in the row; nil for NULL.
+  /// The range of the next value in the row; nil for NULL.
   mutating func next(in row: Span<UInt8>) -> Range<Int>? {
     let count = Int(row.bigEndian(at: offset, as: Int32.self))
     offset += 4

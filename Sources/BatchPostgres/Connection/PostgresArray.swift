@@ -3,7 +3,6 @@ import BatchIdentifiers
 
 /// A one-dimensional array, built element by element in the server's binary form.
 package struct PostgresArray: Sendable, Hashable {
-  /// The type of the elements.
   package enum Element: Sendable, Hashable {
     case boolean
     case integer
@@ -13,7 +12,7 @@ package struct PostgresArray: Sendable, Hashable {
     /// A transaction ID, as in a row's `xmin`.
     case transaction
 
-    /// The type: an OID of `pg_type`.
+    /// An OID of `pg_type`.
     var type: UInt32 {
       switch self {
       case .boolean: 16
@@ -25,7 +24,7 @@ package struct PostgresArray: Sendable, Hashable {
       }
     }
 
-    /// The array type: an OID of `pg_type`.
+    /// An OID of `pg_type`.
     var arrayType: UInt32 {
       switch self {
       case .boolean: 1000
@@ -37,7 +36,8 @@ package struct PostgresArray: Sendable, Hashable {
       }
     }
 
-    /// Whether all elements have the same size, so that the server finds one by its number without reading those before it.
+    /// Whether all elements have the same size, so that the server finds one by its number without
+    /// reading those before it.
     var hasFixedSize: Bool {
       switch self {
       case .boolean, .integer, .real, .transaction: true
@@ -59,27 +59,23 @@ package struct PostgresArray: Sendable, Hashable {
   }
 
   package let element: Element
-  /// The number of elements.
   package private(set) var count = 0
-  /// Whether an element is NULL.
   package private(set) var hasNull = false
   /// The elements, each preceded by its length.
   private var elements: [UInt8] = []
 
-  /// An array without elements, with room for some numbers.
+  /// - `capacity`: The number of 8-byte elements to make room for.
   package init(of element: Element, capacity: Int = 0) {
     self.element = element
     elements.reserveCapacity(capacity * 12)
   }
 
-  /// Creates an array of integers.
   package init(_ values: some Collection<Int64>) {
     self.init(of: .integer)
     elements.reserveCapacity(values.count * 12)
     for value in values { append(value) }
   }
 
-  /// Creates an array of texts.
   package init(_ values: [String]) {
     self.init(of: .text)
     for value in values { append(bytes: Array(value.utf8).span) }
@@ -91,28 +87,24 @@ package struct PostgresArray: Sendable, Hashable {
     elements.append(bigEndian: Int32(-1))
   }
 
-  /// Appends to an array of integers.
   package mutating func append(_ value: Int64) {
     count += 1
     elements.append(bigEndian: Int32(8))
     elements.append(bigEndian: value)
   }
 
-  /// Appends to an array of booleans.
   package mutating func append(_ value: Bool) {
     count += 1
     elements.append(bigEndian: Int32(1))
     elements.append(value ? 1 : 0)
   }
 
-  /// Appends to an array of floating-point numbers.
   package mutating func append(_ value: Double) {
     count += 1
     elements.append(bigEndian: Int32(8))
     elements.append(bigEndian: value.bitPattern)
   }
 
-  /// Appends to an array of transaction IDs.
   package mutating func append(transaction value: UInt32) {
     count += 1
     elements.append(bigEndian: Int32(4))
@@ -130,7 +122,7 @@ package struct PostgresArray: Sendable, Hashable {
   ///
   /// Texts and blobs appear only as hexadecimal digits, so they cannot become SQL.
   var sql: String {
-    // An array's text means something else if `array_nulls` is off.
+    // The text form of an array means something else if `array_nulls` is off.
     if hasNull { return "ARRAY[\(elementsInSQL.joined(separator: ", "))]::\(element.arrayName)" }
     var text: [UInt8] = [UInt8(ascii: "{")]
     forEachElement { value in
@@ -138,7 +130,7 @@ package struct PostgresArray: Sendable, Hashable {
       guard let value else { return }
       switch element {
       case .integer: text += String(value.bigEndian(at: 0, as: Int64.self)).utf8
-      // Four backslashes: two levels of escaping, the outer one by E'…'.
+      // Four backslashes for two levels of escaping, the outer one by E'…'.
       case .blob: text += "\"\\\\\\\\x\(value.hexadecimal)\"".utf8
       case .text:
         text.append(UInt8(ascii: "\""))
@@ -157,7 +149,7 @@ package struct PostgresArray: Sendable, Hashable {
       // An E'…' means the same whatever standard_conforming_strings is.
       return "E'\(String(decoding: text, as: UTF8.self))'::\(element.arrayName)"
     }
-    // The collation of `convert_from` is "C", which would contradict that of the column.
+    // The collation of `convert_from` is "C", which would conflict with the column's.
     return "(\(text.span.textInSQL) COLLATE pg_catalog.\"default\")::\(element.arrayName)"
   }
 
@@ -175,7 +167,6 @@ package struct PostgresArray: Sendable, Hashable {
     return parts
   }
 
-  /// Calls `body` with the bytes of each element; nil for NULL.
   private func forEachElement(_ body: (Span<UInt8>?) -> Void) {
     let bytes = elements.span
     var offset = 0
@@ -206,7 +197,6 @@ package struct PostgresArray: Sendable, Hashable {
 }
 
 extension Span<UInt8> {
-  /// The bytes as hexadecimal digits.
   var hexadecimal: String {
     let digits = Array("0123456789abcdef".utf8)
     return unsafe String(unsafeUninitializedCapacity: 2 * count) { buffer in

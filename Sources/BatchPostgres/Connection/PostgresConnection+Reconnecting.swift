@@ -5,13 +5,14 @@ package import BatchIdentifiers
 extension PostgresConnection: ChunkWorker {}
 
 extension PostgresConnection {
-  /// How long to wait before a failed connection is attempted again.
+  /// The pauses before reconnecting.
   private static let rests = (first: Duration.milliseconds(50), longest: Duration.seconds(1))
 
-  /// Runs `body` on the context's thread; if the connection breaks, reconnects and retries for a limited time.
+  /// Runs `body` on the connection's thread; if the connection breaks, reconnects and retries for a
+  /// limited time.
   ///
-  /// A server takes seconds to restart. `body` must be safe to repeat, or ask the database what an earlier attempt
-  /// did.
+  /// A server takes seconds to restart. `body` must be safe to repeat, or ask the database what an
+  /// earlier attempt did.
   ///
   /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package nonisolated func persistently<Result: Sendable>(
@@ -23,7 +24,8 @@ extension PostgresConnection {
     }
   }
 
-  /// Repeats an operation whose connection breaks, until the time limit, which counts from the first break.
+  /// Repeats an operation whose connection breaks, until a time limit that counts from the first
+  /// break.
   ///
   /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package static nonisolated func persistently<Result>(

@@ -2,9 +2,10 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// A context with its own thread and its own session, which it opens when needed and reopens after a loss.
+/// Owns a thread and a session, which it opens when needed and reopens after a loss.
 ///
-/// Identifiers and values cross its boundary; the session and everything read through it stay inside.
+/// Identifiers and values cross its boundary; the session and everything read through it stay
+/// inside.
 package actor PostgresConnection {
   /// Makes a connection with an application name.
   package typealias Connecting = @Sendable (_ label: String) -> PostgresConnection
@@ -19,13 +20,8 @@ package actor PostgresConnection {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Creates a context.
-  ///
-  /// - Parameters:
-  ///   - label: Its application name on the server.
-  ///   - address: Where the database is.
-  ///   - stop: Interrupts it together with others; nil for none.
-  ///   - priority: The priority of its thread.
+  /// Creates a connection that `stop` also interrupts; `label` is its application name on the
+  /// server.
   package init(
     label: String,
     address: ServerAddress,
@@ -38,16 +34,16 @@ package actor PostgresConnection {
     self.address = address
   }
 
-  /// Runs `body` on the context's thread, with its session.
+  /// Runs `body` on the connection's thread, with its session.
   ///
-  /// A call does not reopen a broken session: only `body` knows how much of its work is done.
+  /// A call does not reopen a broken session, since only `body` knows how much of its work is done.
   package func perform<Result: Sendable>(
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
     try body(connect())
   }
 
-  /// Runs `body` on the context's thread.
+  /// Runs `body` on the connection's thread.
   package func compute<Result: Sendable>(
     _ body: @Sendable () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -55,8 +51,8 @@ package actor PostgresConnection {
     return try body()
   }
 
-  /// Makes the running statement and all later ones fail with `BatchError` of code `interrupted`; callable from any
-  /// thread.
+  /// Makes the running statement and all later ones fail with `BatchError` of code `interrupted`;
+  /// callable from any thread.
   package nonisolated func interrupt() { interrupter.interrupt() }
 
   /// Ends the session, if there is one; the next call opens another.

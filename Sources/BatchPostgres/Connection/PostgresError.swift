@@ -2,7 +2,8 @@
 import BatchRuns
 public import BatchIdentifiers
 
-/// An error of the server or libpq, kept as the `underlying` error of the `BatchError` that it causes.
+/// An error of the server or libpq, kept as the `underlying` error of the `BatchError` that it
+/// causes.
 ///
 /// | SQLSTATE | code | what a run does |
 /// | --- | --- | --- |
@@ -18,9 +19,8 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
   package var message: String
   /// Details, which may contain values of the row.
   package var detail: String?
-  /// The server's advice.
   package var hint: String?
-  /// What the error is about, if the server says so.
+  /// The object that the error is about, if the server names it.
   package var schema: String?
   package var table: String?
   package var column: String?
@@ -33,7 +33,6 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
     self.state = state
   }
 
-  /// The server's message, code and details.
   package var description: String {
     let parts = [detail, hint].compactMap(\.self).map { "; \($0)" }.joined()
     return "\(message) (SQLSTATE \(state?.rawValue ?? "unknown"))\(parts)"
@@ -41,14 +40,14 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 
   package var isAboutRows: Bool {
     switch state?.errorClass {
-    // Too many rows of a subquery; invalid values; constraints, also of views; errors raised by functions.
+    // Too many rows of a subquery; invalid values; constraints, including those of views; errors
+    // raised by functions.
     case "21", "22", "23", "38", "44", "P0": true
-    // A row too large for its page or an index.
+    // A row that is too large for its page or an index.
     default: state == .programLimitExceeded
     }
   }
 
-  /// Whether the connection was lost or never established.
   package var isConnectionLoss: Bool {
     guard let state else { return false }
     return state.errorClass == "08" || state.isShutdown
@@ -57,14 +56,14 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 }
 
 extension BatchError.Code {
-  /// The server does not admit the role, or the role may not do this.
+  /// The server does not admit the role, or the role lacks a right.
   public static let accessDenied = Self(rawValue: "accessDenied")
   /// A value does not fit its type, or an expression has no value for a row.
   public static let invalidValue = Self(rawValue: "invalidValue")
 }
 
 extension BatchError {
-  /// The error about a schema that a session has not verified.
+  /// The error for a schema that a session has not verified.
   static func otherSchema(at address: ServerAddress) -> BatchError {
     BatchError(.otherRun, "the schema has changed", at: address.description)
   }
@@ -74,23 +73,18 @@ extension BatchError {
     [.otherRun, .unstableKey].contains(code) || postgres != nil && code != .busy
   }
 
-  /// Whether a smaller amount may succeed: a time limit ended the statement.
+  /// Whether fewer rows may succeed, because a time limit ended the statement.
   package var isAboutAmount: Bool { code == .statementCancelled }
 
-  /// The server's error behind this one, if any.
   package var postgres: PostgresError? { underlying as? PostgresError }
 
-  /// Creates the error for a server's error.
-  ///
-  /// - Parameters:
-  ///   - error: The server's error.
-  ///   - server: The server's address.
-  ///   - isInterrupted: Whether this process cancelled the statement.
+  /// Converts an error of the server; `isInterrupted` is whether this process cancelled the
+  /// statement.
   package init(_ error: PostgresError, server: String, isInterrupted: Bool = false) {
     let (code, advice) = Self.meaning(of: error, isInterrupted)
     var message = error.message
     if code == .interrupted { message = "interrupted" }
-    // The list of failed identifiers shows the message only.
+    // The list of failed identifiers shows only the message.
     let names = [("column", error.column), ("constraint", error.constraint)].compactMap {
       noun,
       name in
@@ -150,7 +144,7 @@ extension BatchError {
     case "21", "22": return (.invalidValue, nil)
     case "23", "38", "44", "P0": return (.constraint, nil)
     case "28": return (.accessDenied, nil)
-    // A database: invalid_catalog_name.
+    // A database that does not exist: invalid_catalog_name.
     case "3D": return (.accessDenied, "list the databases with psql -l")
     case "0A", "42": return (.invalidSQL, nil)
     default: return (.databaseAccess, nil)

@@ -9,25 +9,22 @@ package final class PostgresInterrupter: Sendable {
   }
 
   private let parent: PostgresInterrupter?
-  /// Whom the sessions tell what they wait for.
+  /// Receives what the sessions wait for.
   let waits: ServerWaits?
   private let state = Lock(State())
 
-  /// - Parameters:
-  ///   - parent: Another interrupter, which stops the sessions of this one, too.
-  ///   - waits: Whom the sessions tell what they wait for; nil for the parent's.
+  /// Creates an interrupter that `parent` also triggers; without `waits`, uses the parent's.
   package init(within parent: PostgresInterrupter? = nil, telling waits: ServerWaits? = nil) {
     self.parent = parent
     self.waits = waits ?? parent?.waits
   }
 
-  /// Whether an interrupt was requested.
   package var isInterrupted: Bool {
     state.withLock { $0.isInterrupted } || parent?.isInterrupted == true
   }
 
-  /// Makes running statements and all later ones fail with an error of code `interrupted`, within a second even if the
-  /// server does not answer.
+  /// Makes running statements and all later ones fail with an error of code `interrupted`, within a
+  /// second even if the server does not answer.
   package func interrupt() {
     let links = state.withLock { state -> [ServerLink] in
       guard !state.isInterrupted else { return [] }
@@ -37,7 +34,6 @@ package final class PostgresInterrupter: Sendable {
     for link in links { link.end() }
   }
 
-  /// Attaches the link of a session.
   func attach(_ link: ServerLink) {
     let isLate = state.withLock { state in
       state.links.append(link)
@@ -47,7 +43,6 @@ package final class PostgresInterrupter: Sendable {
     parent?.attach(link)
   }
 
-  /// Detaches the link of a session that ends.
   func detach(_ link: ServerLink) {
     state.withLock { state in state.links.removeAll { $0 === link } }
     parent?.detach(link)

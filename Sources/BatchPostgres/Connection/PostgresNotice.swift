@@ -2,17 +2,14 @@
 import BatchIdentifiers
 import CPostgres
 
-/// A message that the server sends beside its answers.
+/// A message that the server sends in addition to its answers.
 package struct PostgresNotice: Sendable {
   package let message: String
   package let detail: String?
 }
 
-/// Receives the notices of a session.
-///
-/// Without it, libpq would print them.
+/// Receives the notices of a session, which libpq would otherwise print.
 final class PostgresNotices {
-  /// The current receiver.
   var listener: ((PostgresNotice) -> Void)?
 
   /// Receives from a session, which must end before this object does.

@@ -2,12 +2,11 @@
 import BatchIdentifiers
 import CPostgres
 
-/// The answer to a statement, with its rows in memory.
+/// The answer to a statement, with all its rows in memory.
 ///
 /// For bounded answers; ``PostgresSession/forEachRow(_:_:format:_:)`` reads long ones.
 @safe
 package final class PostgresResult {
-  /// The form in which values are sent.
   package enum Format: Int32 {
     case text = 0
     case binary = 1
@@ -23,19 +22,16 @@ package final class PostgresResult {
 
   var status: ExecStatusType { unsafe PQresultStatus(result) }
 
-  /// The number of rows.
   package var count: Int { Int(unsafe PQntuples(result)) }
 
-  /// The number of columns.
   package var columnCount: Int { Int(unsafe PQnfields(result)) }
 
-  /// What the statement did: `COMMIT`, `COPY 5`.
+  /// The command tag, for example `COMMIT` or `COPY 5`.
   package var tag: String { unsafe String(cString: PQcmdStatus(result)) }
 
-  /// How many rows the statement has returned, changed or copied.
+  /// How many rows the statement returned, changed or copied.
   package var affectedCount: Int { Int(unsafe String(cString: PQcmdTuples(result))) ?? 0 }
 
-  /// The name of a column.
   package func name(ofColumn column: Int) -> String {
     unsafe PQfname(result, Int32(column)).map { unsafe String(cString: $0) } ?? ""
   }

@@ -4,7 +4,8 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, about a row at a time.
+  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, about a row at a
+  /// time.
   ///
   /// The bytes may be cut anywhere. If `body` throws, the server is asked to end the statement.
   ///
@@ -28,16 +29,13 @@ extension PostgresSession {
     return try takeResults()?.affectedCount ?? 0
   }
 
-  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT binary)`, and calls `body` with
-  /// each row: its values, each preceded by its length.
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT binary)` of
+  /// `count` columns, and calls `body` with each row: its values, each preceded by its length.
   ///
-  /// - Parameters:
-  ///   - script: The statements.
-  ///   - count: The number of columns copied.
-  ///   - body: Called with each row. If it returns false, the server is asked to end the statement, and a transaction
-  ///     begun by the script is rolled back.
+  /// If `body` returns false, the server is asked to end the statement, and a transaction begun by
+  /// the script is rolled back.
+  ///
   /// - Returns: Whether all rows were read.
-  /// - Throws: The server's error or that of `body`.
   @discardableResult
   package func copyRows(
     _ script: String,
@@ -56,22 +54,21 @@ extension PostgresSession {
     return copied != nil
   }
 
-  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT csv)`, and calls `body` with each
-  /// row and its line feed.
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT csv)`, and
+  /// calls `body` with each row and its line feed.
   ///
-  /// - Parameters:
-  ///   - script: The statements.
-  ///   - body: Called with each row. If it returns false, the server is asked to end the statement, and a transaction
-  ///     begun by the script is rolled back.
+  /// If `body` returns false, the server is asked to end the statement, and a transaction begun by
+  /// the script is rolled back.
+  ///
   /// - Returns: Whether all rows were read.
-  /// - Throws: The server's error or that of `body`.
   @discardableResult
   package func copyLines(
     _ script: String,
     _ body: (Span<UInt8>) throws(BatchError) -> Bool
   ) throws(BatchError) -> Bool {
     var count = 0
-    // Each message of the server has one row: https://www.postgresql.org/docs/current/protocol-message-formats.html
+    // Each message of the server has one row:
+    // https://www.postgresql.org/docs/current/protocol-message-formats.html
     let copied = try copyPieces(script) { line throws(BatchError) in
       count += 1
       return try body(line)
@@ -80,10 +77,10 @@ extension PostgresSession {
     return copied != nil
   }
 
-  /// Runs statements of our own, one of which is a `COPY … TO STDOUT`, in one message, and calls `body` with its bytes as
-  /// they arrive, until it returns false.
+  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT`, and calls `body`
+  /// with the bytes as they arrive, until it returns false.
   ///
-  /// - Returns: How many rows the server has copied; nil if `body` has returned false.
+  /// - Returns: The number of rows that the server copied; nil if `body` returned false.
   private func copyPieces(
     _ script: String,
     _ body: (Span<UInt8>) throws(BatchError) -> Bool
@@ -101,7 +98,7 @@ extension PostgresSession {
         case PGRES_COPY_OUT:
           while isWanted, let piece = try unsafe nextPiece() {
             defer { unsafe PQfreemem(piece.baseAddress) }
-            // libpq gives the memory away, and it is freed when `body` has returned.
+            // libpq transfers ownership of the memory, which is freed after `body` returns.
             isWanted = try body(unsafe Span(_unsafeBytes: UnsafeRawBufferPointer(piece)))
           }
         case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: throw error(result)
@@ -148,7 +145,6 @@ extension PostgresSession {
     return try takeResults()?.affectedCount ?? 0
   }
 
-  /// Begins a COPY in one direction.
   private func beginCopy(_ sql: String, _ status: ExecStatusType) throws(BatchError) {
     try send(sql, [], .text)
     guard let result = nextResult() else { throw sessionError() }
@@ -174,7 +170,7 @@ extension PostgresSession {
       switch count {
       case 1...: return unsafe UnsafeMutableRawBufferPointer(start: piece, count: Int(count))
       case 0 where waitForInput(): continue
-      // The end: the next answer says whether the COPY succeeded.
+      // At the end, the next answer says whether the COPY succeeded.
       case -1: return nil
       default: throw sessionError()
       }
@@ -182,7 +178,6 @@ extension PostgresSession {
   }
 }
 
-/// The destination of the rows of a `COPY … FROM STDIN`.
 package struct PostgresCopyInput {
   private let session: PostgresSession
 

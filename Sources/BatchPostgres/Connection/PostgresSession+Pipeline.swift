@@ -14,7 +14,8 @@ package struct PostgresStatement: Sendable {
 }
 
 extension PostgresSession {
-  /// Runs one statement in a transaction of its own, whose end need not be on the disk or on a standby at once.
+  /// Runs one statement in its own transaction, whose commit need not wait for the disk or a
+  /// standby.
   @discardableResult
   func executeAtEase(_ sql: String, _ values: PostgresValue...) throws(BatchError) -> PostgresResult
   {
@@ -24,12 +25,11 @@ extension PostgresSession {
     return try execute(together: [setting, PostgresStatement(sql: sql, values: values)])[1]
   }
 
-  /// Runs statements in one round trip to the server, in order; skips those after a failure.
+  /// Runs statements in one round trip to the server, in order; after a failure, skips the rest.
   ///
-  /// For bounded answers: none is read until all statements are sent.
+  /// Only for bounded answers, since none is read until all statements are sent.
   ///
   /// - Returns: The answer to each statement.
-  /// - Throws: `BatchError` by the server's code, for the statement that failed.
   @discardableResult
   package func execute(
     together statements: [PostgresStatement]
@@ -42,13 +42,13 @@ extension PostgresSession {
     } catch {
       problem = error
     }
-    // What was sent before an invalid value is not wanted either: the caller rolls it back.
+    // What was sent before an invalid value is not wanted either; the caller rolls it back.
     guard unsafe PQpipelineSync(handle) == 1 else { throw problem ?? sessionError() }
     var answers: [PostgresResult] = []
     var isOver = false
     while !isOver {
       guard let result = nextResult() else {
-        // A nil ends each statement's answers; a lost session returns nothing but nil.
+        // A nil ends each statement's answers; a lost session returns only nil.
         if isLost {
           isOver = true
           problem = problem ?? sessionError()

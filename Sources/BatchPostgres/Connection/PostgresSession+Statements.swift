@@ -4,9 +4,8 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs one statement to completion.
+  /// Runs one statement to completion, and returns its rows, all of them in memory.
   ///
-  /// - Returns: Its rows, all of them in memory.
   /// - Throws: `BatchError` by the server's code; `invalidSQL` if there are several statements.
   @discardableResult
   package func execute(
@@ -50,7 +49,7 @@ extension PostgresSession {
     return result.integer(0, 0)
   }
 
-  /// Runs our own statements, which contain no foreign values, in one message: one round trip.
+  /// Runs our own statements in one round trip; they must not contain foreign values.
   package func run(_ script: String) throws(BatchError) {
     try beginUpcoming()
     try beginStatement()
@@ -58,7 +57,7 @@ extension PostgresSession {
     try takeResults()
   }
 
-  /// Calls `body` with each row of a statement as it arrives; keeps none.
+  /// Calls `body` with each row of a statement as it arrives, and keeps none.
   ///
   /// - Returns: The number of rows.
   @discardableResult
@@ -91,19 +90,15 @@ extension PostgresSession {
     return count
   }
 
-  /// Has the server parse a statement and describe its result; runs nothing.
+  /// Makes the server parse a statement and describe the columns of its rows; runs nothing.
   ///
-  /// - Parameters:
-  ///   - sql: The statement.
-  ///   - values: The values that would be bound; only their types matter.
-  /// - Returns: The columns of its rows.
-  /// - Throws: `BatchError` by the server's code.
+  /// Only the types of `values` matter.
   @discardableResult
   package func describe(
     _ sql: String,
     _ values: [PostgresValue] = []
   ) throws(BatchError) -> PostgresResult {
-    // The next statement replaces an unnamed one, which takes no memory in PgBouncer.
+    // An unnamed statement is replaced by the next one, and takes no memory in PgBouncer.
     try beginUpcoming()
     try beginStatement()
     let types = values.map(\.type)
@@ -124,7 +119,6 @@ extension PostgresSession {
     link.settle()
   }
 
-  /// Sends one statement with its values.
   func send(
     _ sql: String,
     _ values: [PostgresValue],
@@ -165,7 +159,6 @@ extension PostgresSession {
   }
 }
 
-/// A row of a statement's result, as it arrives.
 package struct PostgresRow {
   private let result: PostgresResult
 
@@ -181,7 +174,6 @@ package struct PostgresRow {
     try result.withValue(0, column, body)
   }
 
-  /// A value as text; nil for NULL.
   package func text(_ column: Int) -> String? { result.text(0, column) }
 
   /// A value of type `bytea` that was sent as text; nil for NULL.

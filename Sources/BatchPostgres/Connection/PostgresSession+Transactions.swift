@@ -3,9 +3,7 @@ import BatchRuns
 package import BatchIdentifiers
 import CPostgres
 
-/// How a transaction begins.
 package struct TransactionOptions: Sendable {
-  /// What a transaction sees of others.
   package enum Isolation: String, Sendable {
     case readCommitted = "READ COMMITTED"
     case repeatableRead = "REPEATABLE READ"
@@ -18,17 +16,17 @@ package struct TransactionOptions: Sendable {
   package var lockTimeout: Duration?
   /// How long a statement may run; nil for the server's setting.
   package var statementTimeout: Duration?
-  /// How long the session may be idle before the server ends it, so that a vanished client holds no lock; nil for the
-  /// server's setting.
+  /// How long the session may be idle before the server ends it, so that a vanished client holds no
+  /// lock; nil for the server's setting.
   package var idleTimeout: Duration?
   /// Where names without a schema are looked up; nil for a transaction of our own statements.
   ///
-  /// With it, expressions of the job, triggers and views may run: the transaction has the session's other settings, too.
-  /// Without it, it has ``ValueSettings``.
+  /// With a path, expressions of the job, triggers and views may run, so the transaction also has
+  /// the session's other settings. Without a path, it has ``ValueSettings``.
   package var searchPath: SearchPath?
-  /// Whether it has ``ValueSettings`` with a search path, too.
+  /// Whether it has ``ValueSettings`` despite a search path.
   var hasValueSettings = false
-  /// The snapshot of another transaction, as the server names it, that this one sees; nil for one of its own.
+  /// The snapshot of another transaction to use, as the server names it; nil for its own.
   var snapshot: String?
   /// Whether the server reports the parse tree of each statement.
   var printsParseTrees = false
@@ -49,9 +47,10 @@ package struct TransactionOptions: Sendable {
     self.searchPath = searchPath
   }
 
-  /// A transaction over the rows of a run itself, in which the process only asks the server.
+  /// A transaction on the tables of runs, during which the process waits only for the server.
   ///
-  /// If the process stops in the middle, the server frees the locks after ten seconds, so that other hosts go on.
+  /// If the process stops within it, the server frees the locks after ten seconds, so that other
+  /// hosts can continue.
   static let bookkeeping = TransactionOptions(.readCommitted, idleTimeout: .seconds(10))
 
   /// A transaction that parses statements and runs none that writes.
@@ -61,18 +60,16 @@ package struct TransactionOptions: Sendable {
     return options
   }
 
-  /// The statement that begins it.
   private var beginning: String {
     "BEGIN ISOLATION LEVEL \(isolation.rawValue), READ \(isReadOnly ? "ONLY" : "WRITE")"
   }
 
-  /// The script that begins it.
   var script: String {
-    // The server takes a snapshot before any query, and the settings are one.
+    // The server takes a snapshot before any query, and the settings are a query.
     "\(beginning); \(snapshot.map { "SET TRANSACTION SNAPSHOT '\($0)'; " } ?? "")\(setting)"
   }
 
-  /// The single statements that begin it.
+  /// The script as single statements.
   package var statements: [PostgresStatement] {
     [PostgresStatement(sql: beginning), PostgresStatement(sql: setting)]
   }
@@ -101,7 +98,7 @@ package struct TransactionOptions: Sendable {
     }
     if searchPath == nil || hasValueSettings { calls += ValueSettings.calls }
     if printsParseTrees {
-      // The last setting, so that only what follows is printed.
+      // These come last, so that only later statements are printed.
       for (name, value) in [
         ("client_min_messages", "log"), ("debug_pretty_print", "off"), ("debug_print_parse", "on"),
       ] {
@@ -114,9 +111,9 @@ package struct TransactionOptions: Sendable {
 
 /// The settings that decide how the server writes values as texts.
 ///
-/// The texts that leave the server mean the same on every host and for every role; the time zone is UTC, as in SQLite.
-/// Expressions, views, policies and triggers run under the settings of the role and the database: for these, the
-/// values are taken first and become texts afterwards.
+/// They make texts that leave the server mean the same on every host and for every role; the time
+/// zone is UTC, as in SQLite. Expressions, views, policies and triggers run under the settings of
+/// the role and the database, so their values are computed first and become texts afterwards.
 enum ValueSettings {
   private static let settings = [
     ("datestyle", "ISO, MDY"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
@@ -128,14 +125,13 @@ enum ValueSettings {
     settings.map { "pg_catalog.set_config('\($0)', '\($1)', true)" }
   }
 
-  /// A query whose values become texts under these settings, though they are computed under those of the session.
+  /// A query whose values become texts under these settings, though they are computed under the
+  /// session's.
   ///
-  /// - Parameters:
-  ///   - rows: The query for the values, whose columns have names.
-  ///   - columns: What is selected of its columns.
-  /// - Returns: The query.
+  /// The columns of `rows` have names; `columns` is what to select of them.
   static func query(over rows: String, selecting columns: [String]) -> String {
-    // The server evaluates a condition without columns once, before it reads the first row; and this one needs all rows.
+    // The server evaluates a condition without columns once, before it reads the first row, and
+    // this condition needs all rows.
     """
     WITH "_batch_rows" AS MATERIALIZED (\(rows)) SELECT \(columns.joined(separator: ", ")) FROM "_batch_rows" \
     WHERE (SELECT pg_catalog.num_nonnulls(\((remembering + calls).joined(separator: ", "))) \
@@ -149,7 +145,8 @@ enum ValueSettings {
     }
   }
 
-  /// The statement that undoes what ``query(over:selecting:)`` has set, for a transaction that goes on.
+  /// The statement that undoes the settings of ``query(over:selecting:)`` if the transaction
+  /// continues.
   static var undoing: String {
     let calls = settings.map {
       "pg_catalog.set_config('\($0.0)', pg_catalog.current_setting('batch.\($0.0)'), true)"
@@ -158,9 +155,9 @@ enum ValueSettings {
   }
 }
 
-/// Where names without a schema are looked up: as in any other session of the role.
+/// Where names without a schema are looked up, as in any other session of the role.
 ///
-/// Only where the role has the server's functions hidden by others, `pg_catalog` comes first nevertheless.
+/// `pg_catalog` comes first if the role's path would hide the server's own functions.
 package struct SearchPath: Sendable, Hashable {
   /// The value of `search_path`.
   let sql: String
@@ -184,10 +181,11 @@ package struct SearchPath: Sendable, Hashable {
 extension PostgresSession {
   /// Runs `body` in a transaction: commits if it returns, rolls back if it throws.
   ///
-  /// The transaction begins together with its first statement, which saves a round trip to the server.
+  /// The transaction begins together with its first statement, which saves a round trip.
   ///
-  /// - Throws: The error of `body`; `connectionLost`, with the state `transactionResolutionUnknown`, if the
-  ///   connection broke at COMMIT, so that the outcome is unknown here.
+  /// - Throws: The error of `body`; `connectionLost`, with the state
+  ///   `transactionResolutionUnknown`, if the connection broke at COMMIT, so that the outcome is
+  ///   unknown here.
   @discardableResult
   package func transaction<Result>(
     _ options: TransactionOptions = TransactionOptions(),
@@ -231,21 +229,21 @@ extension PostgresSession {
     }
   }
 
-  /// Begins the transaction that waits for its first statement, if there is one.
+  /// Begins the transaction that was waiting for its first statement, if there is one.
   func beginUpcoming() throws(BatchError) {
     guard let options = upcoming else { return }
     upcoming = nil
     try begin(options)
   }
 
-  /// The statements that begin the upcoming transaction, for the caller to run before its own; none if it has begun.
+  /// The statements that begin the upcoming transaction, for the caller to run before its own; none
+  /// if it has begun.
   func takeBeginning() -> [PostgresStatement] {
     guard let options = upcoming else { return [] }
     upcoming = nil
     return options.statements
   }
 
-  /// Commits the transaction.
   package func commit() throws(BatchError) {
     if upcoming != nil {
       upcoming = nil
@@ -270,7 +268,6 @@ extension PostgresSession {
     }
   }
 
-  /// Rolls back the transaction, if one is open.
   package func rollBack() {
     upcoming = nil
     guard !isLost, isInTransaction else { return }
@@ -283,7 +280,6 @@ extension PostgresSession {
 }
 
 extension Duration {
-  /// The whole milliseconds.
   var milliseconds: Int {
     let (seconds, attoseconds) = components
     let (whole, overflow) = Int(seconds).multipliedReportingOverflow(by: 1_000)

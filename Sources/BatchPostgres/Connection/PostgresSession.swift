@@ -6,12 +6,11 @@ import CPostgres
 
 /// A session with a server, confined to the executor that opened it.
 ///
-/// It keeps no setting beyond a transaction and prepares no named statement, so PgBouncer may run each transaction on
-/// a different connection. It is not `Sendable`, since two threads must not call libpq at once; only its
-/// ``interrupter`` may cross threads.
+/// It keeps no setting beyond a transaction and prepares no named statement, so PgBouncer may run
+/// each transaction on a different connection. It is not `Sendable`, since two threads must not
+/// call libpq at once; only its ``interrupter`` may cross threads.
 @safe
 package final class PostgresSession {
-  /// The address of the database.
   package private(set) var address: ServerAddress
   /// Stops a running statement from another thread.
   package let interrupter: PostgresInterrupter
@@ -22,9 +21,10 @@ package final class PostgresSession {
 
   let handle: OpaquePointer
   let link: ServerLink
-  /// Whom to tell what it waits for.
+  /// Is notified when a statement waits for something.
   private let waits: ServerWaits?
-  /// What the current statement was last seen to wait for, and whether it was cancelled for that.
+  /// What the current statement was last found to wait for, and whether it was cancelled because of
+  /// that.
   private var wait: ServerWait?
   private var hasWaitedEnough = false
   private let notices: PostgresNotices
@@ -33,15 +33,16 @@ package final class PostgresSession {
   var upcoming: TransactionOptions?
   /// The version of the schema that a run has verified.
   var schemaVersion: String?
-  /// The column in which a statement answers with the version, without which those after it are not wanted.
+  /// The column in which a statement returns the schema's version; if the version differs, later
+  /// answers are not wanted.
   static let schemaVersionName = "_batch_schema"
-  /// Whether it has done a chunk of a run.
+  /// Whether it has completed a chunk of a run.
   var hasDoneChunk = false
 
-  /// Connects.
+  /// Connects to a server.
   ///
-  /// - Throws: `BatchError` of code `connectionLost` if no server answers, `accessDenied` if it does not admit the
-  ///   role, `unsupportedVersion` if it is too old.
+  /// - Throws: `BatchError` of code `connectionLost` if no server answers, `accessDenied` if it
+  ///   does not admit the role, `unsupportedVersion` if it is too old.
   package init(
     _ address: ServerAddress,
     applicationName: String,
@@ -85,14 +86,13 @@ package final class PostgresSession {
   /// Whether the session was ended, by a call or by the server.
   package var isLost: Bool { unsafe isClosed || PQstatus(handle) != CONNECTION_OK }
 
-  /// Whether a backslash in a plain string stands for itself: `standard_conforming_strings`.
+  /// Whether a backslash in a plain string is literal: `standard_conforming_strings`.
   var hasStandardStrings: Bool {
     unsafe PQparameterStatus(handle, "standard_conforming_strings").map {
       unsafe String(cString: $0) != "off"
     } ?? true
   }
 
-  /// The socket of the connection.
   var socket: Int32 { unsafe PQsocket(handle) }
 
   /// Whether a transaction is open, failed or not, or begins with the next statement.
@@ -100,7 +100,7 @@ package final class PostgresSession {
     unsafe !isClosed && (upcoming != nil || PQtransactionStatus(handle) != PQTRANS_IDLE)
   }
 
-  /// Runs `body`, and passes the server's notices meanwhile to `listener`.
+  /// Runs `body`, and passes the server's notices to `listener` until it returns.
   package func listening<Result>(
     _ listener: (PostgresNotice) -> Void,
     during body: () throws(BatchError) -> Result
@@ -128,7 +128,7 @@ package final class PostgresSession {
     guard let handle = unsafe handle else {
       throw BatchError(.databaseAccess, "out of memory", at: address.description)
     }
-    // With SQLSTATEs, which are otherwise missing from errors before the session begins.
+    // Verbose messages include the SQLSTATE, which errors before the session begins otherwise lack.
     unsafe PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
     let deadline = ContinuousClock.now + address.connectTimeout
     var status = PGRES_POLLING_WRITING
@@ -158,13 +158,13 @@ package final class PostgresSession {
     return unsafe handle
   }
 
-  /// The error about a failed connection.
   private static func connectError(
     _ handle: OpaquePointer,
     _ address: ServerAddress
   ) -> BatchError {
     let text = address.withoutSecrets(unsafe String(cString: PQerrorMessage(handle)))
-    // `… failed: FATAL:  28P01: password authentication failed …`, and lines about the server's source.
+    // `… failed: FATAL:  28P01: password authentication failed …`, and lines about the server's
+    // source.
     if let match = text.firstMatch(of: /: {2}([0-9A-Z]{5}): ([^\n]*)/) {
       let error = PostgresError(String(match.2), state: SQLState(rawValue: String(match.1)))
       return BatchError(error, server: address.description)
@@ -182,9 +182,7 @@ package final class PostgresSession {
     return error
   }
 
-  /// Waits until a socket is readable or writable.
-  ///
-  /// - Returns: Whether it is; false after the time limit.
+  /// Waits until a socket is readable or writable; false after the time limit.
   private static func isReady(_ socket: Int32, for events: Int16, within time: Int32) -> Bool {
     // Without a socket there is nothing to wait for, and libpq reports why.
     guard socket >= 0 else { return true }
@@ -196,14 +194,14 @@ package final class PostgresSession {
 
   /// Waits until the server has sent something.
   ///
-  /// - Returns: Whether the session still exists. Without it, libpq's calls return at once and change nothing, so the
-  ///   caller must not ask again.
+  /// - Returns: Whether the session still exists. If not, libpq's calls return at once and change
+  ///   nothing, so the caller must not ask again.
   func waitForInput() -> Bool {
     let start = ContinuousClock.now
     var nextLook = start + (waits?.delay ?? .zero)
     while !Self.isReady(socket, for: Int16(POLLIN), within: 200) {
       if interrupter.isInterrupted {
-        // A request that reached the server before the statement did ended nothing.
+        // Ask again, since a request that reached the server before the statement had no effect.
         link.cancel()
       } else if let waits, ContinuousClock.now >= nextLook {
         wait = waits.look(at: unsafe PQbackendPID(handle), of: link, within: interrupter)
@@ -225,10 +223,7 @@ package final class PostgresSession {
     return unsafe PQgetResult(handle).map { unsafe PostgresResult($0) }
   }
 
-  /// Reads all answers to what was sent.
-  ///
-  /// - Returns: The last one.
-  /// - Throws: The first error.
+  /// Reads all answers to what was sent, and returns the last one or throws the first error.
   @discardableResult
   func takeResults() throws(BatchError) -> PostgresResult? {
     var last: PostgresResult?
@@ -249,7 +244,7 @@ package final class PostgresSession {
 
   /// Ends an unwanted COPY; its result is the next answer.
   ///
-  /// Until then, libpq returns the same answer again and again.
+  /// Until then, libpq keeps returning the same answer.
   func leaveCopy(_ status: ExecStatusType) {
     switch status {
     case PGRES_COPY_OUT:
@@ -275,7 +270,6 @@ package final class PostgresSession {
     }
   }
 
-  /// The error for a result.
   func error(_ result: PostgresResult) -> BatchError {
     var error = result.error
     error.message = address.withoutSecrets(error.message)

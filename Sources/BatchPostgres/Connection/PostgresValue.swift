@@ -1,9 +1,7 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// A value bound to a parameter.
-///
-/// Values reach statements only in this way, never as SQL text.
+/// A value bound to a parameter; values never become part of the SQL text.
 package enum PostgresValue: Sendable, Hashable {
   /// A NULL, of type `text` until it is cast.
   case null
@@ -12,9 +10,8 @@ package enum PostgresValue: Sendable, Hashable {
   case real(Double)
   case text(String)
   case blob([UInt8])
-  /// An array.
   case array(PostgresArray)
-  /// The text form of a value, of whatever type the server infers for the parameter.
+  /// The text form of a value, with the type that the server infers for the parameter.
   case literal(String)
 
   /// The declared type of the parameter: an OID of `pg_type`; 0 to let the server infer it.
@@ -39,7 +36,8 @@ package enum PostgresValue: Sendable, Hashable {
 
   /// Appends the value in the form in which it is sent; nothing for NULL.
   ///
-  /// - Throws: `BatchError` of code `invalidValue` for a text with a NUL character, which PostgreSQL cannot store.
+  /// - Throws: `BatchError` of code `invalidValue` for a text with a NUL character, which
+  ///   PostgreSQL cannot store.
   func append(to bytes: inout [UInt8]) throws(BatchError) {
     switch self {
     case .null: break

@@ -1,7 +1,8 @@
 #if PostgreSQL
 /// A SQLSTATE: the server's error code, five characters that are the same in every language.
 ///
-/// The first two are the class. See <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+/// The first two are the class. See
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   package let rawValue: String
 
@@ -11,47 +12,40 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
 
   package var description: String { rawValue }
 
-  /// The first two characters.
   package var errorClass: String { String(rawValue.prefix(2)) }
 
-  /// Whether the server, the database or the session was shut down, or the server is still starting: 57P01 to 57P05.
+  /// Whether the server, the database or the session was shut down, or the server is still
+  /// starting: 57P01 to 57P05.
   package var isShutdown: Bool { rawValue.hasPrefix("57P") }
-  /// Whether the server is there, and may admit a session later: it starts, or has no connection left.
+  /// Whether the server exists and may admit a session later, because it is starting or has no
+  /// connection left.
   package var isTemporaryRefusal: Bool { isShutdown || self == .tooManyConnections }
 
-  /// The server does not support the feature.
   package static let featureNotSupported = Self(rawValue: "0A000")
   /// A message does not follow the protocol, or a pooler refuses it.
   package static let protocolViolation = Self(rawValue: "08P01")
-  /// The connection broke.
   package static let connectionFailure = Self(rawValue: "08006")
-  /// The connection broke at COMMIT: only the database knows whether the transaction was committed.
+  /// The connection broke at COMMIT, so only the database knows whether the transaction was
+  /// committed.
   package static let transactionResolutionUnknown = Self(rawValue: "08007")
   /// A read-only transaction tried to write.
   package static let readOnlyTransaction = Self(rawValue: "25006")
-  /// The server ended a connection that was idle in a transaction for too long.
+  /// The server ended a session that was idle in a transaction for too long.
   package static let idleInTransactionTimeout = Self(rawValue: "25P03")
   /// Concurrent transactions conflict at this isolation level.
   package static let serializationFailure = Self(rawValue: "40001")
-  /// Two transactions waited for each other.
   package static let deadlockDetected = Self(rawValue: "40P01")
-  /// The role may not do this.
   package static let insufficientPrivilege = Self(rawValue: "42501")
-  /// The statement is not valid SQL.
   package static let syntaxError = Self(rawValue: "42601")
-  /// The column does not exist.
   package static let undefinedColumn = Self(rawValue: "42703")
-  /// The function does not exist.
   package static let undefinedFunction = Self(rawValue: "42883")
-  /// The table does not exist.
   package static let undefinedTable = Self(rawValue: "42P01")
-  /// The server's disk is full.
   package static let diskFull = Self(rawValue: "53100")
   /// The server has reached its limit of connections.
   package static let tooManyConnections = Self(rawValue: "53300")
   /// A value is larger than the server can store there.
   package static let programLimitExceeded = Self(rawValue: "54000")
-  /// The object is not in a state for the statement: a view that cannot be updated.
+  /// The object is not in the required state, for example a view that cannot be updated.
   package static let objectNotInPrerequisiteState = Self(rawValue: "55000")
   /// A lock was not available, or not in time.
   package static let lockNotAvailable = Self(rawValue: "55P03")

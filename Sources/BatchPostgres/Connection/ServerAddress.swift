@@ -2,10 +2,11 @@
 package import BatchIdentifiers
 import CPostgres
 
-/// The address of a database, in one of libpq's three ways: a URL, a service, or the environment alone.
+/// The address of a database, given to libpq as a URL, as a service, or by the environment alone.
 ///
-/// What a URL or a service omits comes from libpq's environment (`PGHOST`, `PGPASSWORD`, …) and its password file. A
-/// password in the URL is used but never shown: ``description`` is built from the other parts.
+/// Parts missing from a URL or a service come from libpq's environment (`PGHOST`, `PGPASSWORD`, …)
+/// and its password file. A password in the URL is used but never shown: ``description`` is built
+/// from the other parts.
 package struct ServerAddress: Sendable, CustomStringConvertible {
   private enum Source {
     case url(String)
@@ -14,9 +15,8 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
   }
 
   private let source: Source
-  /// The URL's options.
   private let options: [String: String]
-  /// Texts to keep out of messages, besides passwords.
+  /// Texts to keep out of messages, in addition to passwords.
   private var hiddenTexts: [String] = []
 
   /// The server and database, without a password.
@@ -58,7 +58,7 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
   /// The address given by libpq's environment.
   package static let environment = ServerAddress()
 
-  /// Hosts with their ports, as a URL writes them; libpq keeps two comma-separated lists.
+  /// Joins hosts with their ports, as a URL does; libpq keeps two comma-separated lists.
   private static func hosts(_ hosts: String, _ ports: String) -> String {
     let ports = ports.split(separator: ",", omittingEmptySubsequences: false)
     return hosts.split(separator: ",", omittingEmptySubsequences: false).enumerated()
@@ -75,7 +75,7 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     guard let first = unsafe PQconninfoParse(url, &message) else {
       let text = unsafe message.map { unsafe String(cString: $0) } ?? "out of memory"
       unsafe PQfreemem(message)
-      // After the colon libpq repeats the URL, including the password.
+      // After the colon, libpq repeats the URL, including the password.
       let reason = text.split(separator: ": ").first.map { String($0).onOneLine } ?? ""
       throw BatchError(
         .databaseAccess,
@@ -97,7 +97,6 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     return options
   }
 
-  /// How long connecting may take.
   var connectTimeout: Duration {
     // libpq counts in seconds; zero means no limit.
     switch options["connect_timeout"].flatMap(Int.init) {
@@ -121,13 +120,13 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     return parameters
   }
 
-  /// A vanished host is noticed after a minute instead of the default two hours.
+  /// Detects a vanished host after a minute instead of the default two hours.
   private static let keepalives = [
     ("keepalives_idle", "30"), ("keepalives_interval", "10"), ("keepalives_count", "3"),
     ("tcp_user_timeout", "60000"),
   ]
 
-  /// libpq's options, some only of newer versions, whose values must stay secret.
+  /// libpq's options with secret values, some of them only in newer versions.
   private static let secretNames = [
     "password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key",
   ]
@@ -136,15 +135,15 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     Self.secretNames.compactMap { options[$0] }.filter { !$0.isEmpty }
   }
 
-  /// Whether the URL contains a password.
   package var holdsPassword: Bool { !passwords.isEmpty }
 
-  /// The address for sessions whose messages omit some texts: the values of secret parameters.
+  /// The address for sessions whose messages omit some texts, the values of secret parameters.
   ///
-  /// Texts of one or two characters are not hidden: the rest of a message would reveal them.
+  /// Texts of one or two characters are not hidden, because the rest of a message would reveal
+  /// them.
   package func hiding(_ texts: [String]) -> ServerAddress {
     var address = self
-    // A text that is part of another must not take it apart.
+    // Longer texts first, so that a text that is part of another does not split it.
     address.hiddenTexts = texts.filter { $0.count > 2 }.sorted { $0.count > $1.count }
     return address
   }

@@ -5,25 +5,24 @@ import BatchPlatform
 import CPostgres
 import Dispatch
 
-/// The connection of a session, as other threads may use it: to end what the session waits for.
+/// Lets other threads end what a session waits for.
 @safe
 final class ServerLink: Sendable {
   /// How long the server may take to end a statement before the connection is given up.
   private static let pollInterval = Duration.milliseconds(500)
 
   private struct State {
-    /// Nil after the end of the session, when the number may be another file's.
+    /// Nil after the end of the session, since the number may then belong to another file.
     var socket: Int32?
     var isSevered = false
   }
 
-  // Never written, and libpq allows to send it from any thread.
+  // Never written, and libpq allows sending it from any thread.
   private nonisolated(unsafe) let request: OpaquePointer?
   private let state: Lock<State>
-  /// The requests to cancel that are on their way.
+  /// The cancel requests in progress.
   private let requests = DispatchGroup()
 
-  /// The link of an open session.
   init(_ session: OpaquePointer) {
     unsafe request = PQgetCancel(session)
     state = Lock(State(socket: unsafe PQsocket(session)))
@@ -33,8 +32,8 @@ final class ServerLink: Sendable {
 
   /// Asks the server to end the running statement, if there is one.
   ///
-  /// Does not wait, since a server that hangs does not answer this either. A request that arrives before the statement
-  /// ends nothing, so whoever waits for the statement asks again.
+  /// Does not wait, since a server that hangs does not answer this either. A request that arrives
+  /// before the statement has no effect, so the thread that waits for the statement asks again.
   func cancel() {
     requests.enter()
     do {
@@ -49,14 +48,16 @@ final class ServerLink: Sendable {
     }
   }
 
-  /// Waits until no request is on its way that could end a later statement, or the connection is given up.
+  /// Waits until no request is in progress that could end a later statement, or the connection is
+  /// given up.
   func settle() {
     while requests.wait(timeout: .now() + .milliseconds(50)) == .timedOut {
       if state.withLock({ $0.isSevered || $0.socket == nil }) { return }
     }
   }
 
-  /// Ends whatever the session waits for, soon: by the server if it answers, or else by giving up the connection.
+  /// Soon ends whatever the session waits for: through the server if it answers, otherwise by
+  /// giving up the connection.
   func end() {
     cancel()
     Task {
@@ -73,7 +74,7 @@ final class ServerLink: Sendable {
     }
   }
 
-  /// The session is about to close its socket.
+  /// Must be called before the session closes its socket.
   func detach() { state.withLock { $0.socket = nil } }
 }
 #endif

@@ -1,9 +1,9 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// What a session waits for in the server, and who has it.
+/// What a session waits for in the server, and who holds it.
 package struct ServerWait: Sendable, Hashable {
-  /// Whether it is a lock that is to be had within a time limit.
+  /// Whether it is a lock, for which a time limit applies.
   let isLock: Bool
   /// `a lock on t, held by process 4711 (psql of bob, since 10:00:00 UTC)`.
   let words: String
@@ -30,7 +30,7 @@ package struct ServerWait: Sendable, Hashable {
     }
   }
 
-  /// What other processes of an application name do in this database, in words; nil without any.
+  /// Describes what other processes with an application name do in this database; nil without any.
   package static func words(ofApplication name: String, in session: PostgresSession)
     throws(BatchError)
     -> String?

@@ -2,18 +2,18 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// What the sessions of a process wait for in the server, told from two seconds on.
+/// Reports what the sessions of a process wait for in the server, after two seconds.
 ///
-/// While somebody waits, another session asks what for.
+/// While a session waits, another session asks what for.
 package final class ServerWaits: Sendable {
   private struct State {
     var waits: [ObjectIdentifier: ServerWait] = [:]
-    /// What was told since somebody waits.
+    /// The waits reported since a session began to wait.
     var told: Set<String> = []
     var isAsking = false
   }
 
-  /// How often a session that waits asks.
+  /// How often a waiting session asks.
   static let interval = Duration.seconds(1)
   /// How long the server may take to answer that.
   private static let pollInterval = Duration.seconds(1)
@@ -24,12 +24,10 @@ package final class ServerWaits: Sendable {
   private let tell: @Sendable (_ words: String) -> Void
   private let state = Lock(State())
 
-  /// The waits of sessions that are yet to be opened.
+  /// Reports the waits of sessions to be opened.
   ///
-  /// - Parameters:
-  ///   - address: Where the database is.
-  ///   - lockLimit: How long a statement may wait for a lock; after that it fails with code `busy`.
-  ///   - tell: Called with each new wait, in words.
+  /// After `lockLimit`, a statement that waits for a lock fails with code `busy`. Calls `tell` with
+  /// each new wait, in words.
   package init(
     at address: ServerAddress,
     lockLimit: Duration,
@@ -40,17 +38,17 @@ package final class ServerWaits: Sendable {
     self.tell = tell
   }
 
-  /// What is waited for now, in words; nil for nothing.
+  /// Describes what sessions currently wait for; nil for nothing.
   package var words: String? {
     state.withLock { state in state.waits.values.map(\.words).min().map { "waiting for \($0)" } }
   }
 
-  /// How long a session waits before it asks what for: less than it may wait for a lock.
+  /// How long a session waits before it asks what for, which is less than it may wait for a lock.
   var delay: Duration { min(.seconds(2), lockLimit / 2) }
 
-  /// Asks what a session waits for, and tells it if it is new.
+  /// Asks what a session waits for, and reports it if it is new.
   ///
-  /// One session of a process asks at a time; others keep what they know.
+  /// Only one session of a process asks at a time; others keep what they know.
   func look(
     at process: Int32,
     of link: ServerLink,
@@ -72,7 +70,6 @@ package final class ServerWaits: Sendable {
     return wait
   }
 
-  /// The session waits no more.
   func end(_ link: ServerLink) {
     state.withLock { state in
       state.waits[ObjectIdentifier(link)] = nil
@@ -92,7 +89,7 @@ package final class ServerWaits: Sendable {
       defer { session.close() }
       return try ServerWait(of: process, in: session)
     } catch {
-      // Whoever may not know who has a lock waits nevertheless.
+      // If the role may not see who holds a lock, the session keeps waiting.
       return error.code == .interrupted && !interrupter.isInterrupted ? .silence : nil
     }
   }
