@@ -3,14 +3,13 @@ package import BatchRuns
 extension Attribute {
   /// The storage classes whose values the column always stores unchanged.
   ///
-  /// See <https://www.sqlite.org/datatype3.html> §3. A column of INTEGER or NUMERIC affinity may
-  /// convert a real to an integer, and a text to a number.
+  /// A column of INTEGER or NUMERIC affinity may convert a real to an integer, and text to a
+  /// number. See <https://www.sqlite.org/datatype3.html> §3.
   package var keptClasses: StorageClasses { keptClasses(declared: type) }
 
-  /// The same for another declared type.
   package func keptClasses(declared type: String) -> StorageClasses {
     let type = type.uppercased()
-    // Elsewhere `ANY` has no meaning, which makes the affinity NUMERIC.
+    // In other tables, `ANY` has no meaning, so the affinity is NUMERIC.
     if isStrict, type == "ANY" { return [.null, .blob, .text, .integer, .real] }
     func has(_ part: String) -> Bool { type.contains(part) }
     if has("INT") { return [.null, .blob, .integer] }
@@ -25,7 +24,7 @@ extension Attribute {
   /// Whether the column stores the values of another column without loss.
   package func keepsValues(of other: Attribute) -> Bool {
     let (own, others) = (keptClasses, other.keptClasses)
-    // A column of the same affinity has converted its values already.
+    // A column of the same affinity has already converted its values.
     if own == others || own.isSuperset(of: [.text, .integer, .real]) { return true }
     if others.contains(.text) { return false }
     // A whole real becomes an integer; an integer becomes its digits.

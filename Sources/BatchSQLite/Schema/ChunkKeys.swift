@@ -2,18 +2,19 @@ package import BatchIdentifiers
 
 /// The keys of one chunk, in the form that SQL statements need.
 package enum ChunkKeys: Sendable {
-  /// Rowids, as runs: `BETWEEN first AND last` selects exactly these rows, and none inserted since.
+  /// Ranges of consecutive rowids: `BETWEEN first AND last` selects exactly these rows, and none
+  /// inserted since.
   case runs([ClosedRange<Int64>])
-  /// Rowids, ascending, that are close together: their range, filtered.
+  /// Ascending rowids that are close together: their range, filtered.
   case filtered([Int64])
-  /// Integer keys that are not rowids, one by one: a REAL may lie between two consecutive ones.
+  /// Integer keys that are not rowids, one by one, since a REAL may lie between two consecutive
+  /// ones.
   case integers([Int64])
   /// Any other keys.
   case encoded(EncodedKeys)
   /// Keys whose rows are found by rowid.
   indirect case located(LocatedKeys)
 
-  /// Reads the keys at some positions of a list.
   package init(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -34,7 +35,8 @@ package enum ChunkKeys: Sendable {
   /// Rowids in the cheapest form.
   package static func rowIDs(_ integers: [Int64]) -> ChunkKeys {
     let (runs, isAscending) = runs(of: integers)
-    // A statement costs about as much as skipping some rows: measured with rows of 20 columns.
+    // A statement costs about as much as skipping this many rows, as measured with rows of 20
+    // columns.
     let passedOver = 16
     if isAscending, let first = integers.first, let last = integers.last, runs.count > 1,
       UInt64(bitPattern: last &- first) < UInt64(integers.count + passedOver * runs.count)
@@ -44,10 +46,10 @@ package enum ChunkKeys: Sendable {
     return .runs(runs)
   }
 
-  /// The same keys, whose rows are found without a function.
+  /// The same keys, in a form that finds their rows without an SQL function.
   ///
-  /// SQLite keeps the pages that a statement with a function changes, since the function may fail,
-  /// in which case it restores them.
+  /// If a statement calls a function, SQLite keeps the pages that it changes, to restore them if
+  /// the function fails.
   var unfiltered: ChunkKeys {
     switch self {
     case .filtered(let keys): .runs(Self.runs(of: keys).runs)
@@ -88,8 +90,9 @@ extension ChunkKeys {
     return key.isRowID ? .runs([]) : .integers([])
   }
 
-  /// What tells the rows of a range apart: their rowids, or the numbers of their keys; with the quoted
-  /// table, where another one may have the same columns.
+  /// The SQL that identifies the rows of a range: their rowids, or the numbers of their keys.
+  ///
+  /// Includes the quoted `table` if another table may have the same columns.
   func rowID(of key: EntityKey, in table: String? = nil) -> String {
     let prefix = table.map { "\($0)." } ?? ""
     guard case .located = self else { return prefix + SQLName.quoted(key.columns[0]) }
@@ -97,7 +100,7 @@ extension ChunkKeys {
     return LocatedKeys.numberSQL(key, in: table)
   }
 
-  /// The columns by which the rows of a range are in the order of the chunk.
+  /// The columns that sort the rows of a range in the order of the chunk.
   func order(of key: EntityKey) -> String {
     if case .located(let located) = self, located.isRangeOfKeys {
       return SQLName.list(key.columns)
@@ -105,7 +108,7 @@ extension ChunkKeys {
     return rowID(of: key)
   }
 
-  /// What makes SQLite find the rows of a range in the order of the chunk: the text after the table.
+  /// The text after the table that makes SQLite find the rows of a range in the order of the chunk.
   func scan(of key: EntityKey) -> String {
     guard isRange else { return "" }
     if case .located(let located) = self, located.isRangeOfKeys, let index = key.clusteredIndex {
@@ -122,7 +125,7 @@ extension ChunkKeys {
     case .runs, .filtered: return condition(onRowID: rowID(of: key))
     case .located(let located): return located.condition(key, rowID(of: key))
     case .integers, .encoded:
-      // IS is `=` that also finds NULL, which a view's key may contain; it uses indexes like `=`.
+      // IS also finds NULL, which a view's key may contain, and uses indexes like `=`.
       return key.columns.enumerated()
         .map { index, column in
           let collation = key.collations[column].map { " COLLATE \(SQLName.quoted($0))" } ?? ""
@@ -132,7 +135,6 @@ extension ChunkKeys {
     }
   }
 
-  /// The condition that a rowid is one of these.
   func condition(onRowID rowID: String) -> String {
     let range = "\(rowID) BETWEEN @first AND @last"
     guard case .filtered = self else { return range }
@@ -147,7 +149,7 @@ extension ChunkKeys {
     }
   }
 
-  /// How many executions a statement with that condition needs for all keys.
+  /// How many executions of a statement with that condition cover all keys.
   private var bindingCount: Int {
     switch self {
     case .runs(let runs): runs.count
@@ -158,7 +160,6 @@ extension ChunkKeys {
     }
   }
 
-  /// The number of identifiers.
   var identifierCount: Int {
     switch self {
     case .runs(let runs): runs.reduce(0) { $0 + Int($1.upperBound - $1.lowerBound) + 1 }
@@ -169,7 +170,6 @@ extension ChunkKeys {
     }
   }
 
-  /// Some of the keys, by index.
   func part(_ range: Range<Int>) -> ChunkKeys {
     switch self {
     case .runs(let runs):
@@ -206,8 +206,10 @@ extension ChunkKeys {
     }
   }
 
-  /// The same keys, each with its own statement: if SQLite knows that a statement is about one row,
-  /// it need not collect rows before changing them.
+  /// The same keys, each with its own statement.
+  ///
+  /// If SQLite knows that a statement concerns one row, it need not collect rows before changing
+  /// them.
   package var singly: ChunkKeys {
     switch self {
     case .runs(let runs): .integers(runs.flatMap(\.self))
@@ -233,8 +235,8 @@ extension ChunkKeys {
     }
   }
 
-  /// Binds the keys for each execution of a statement, and has `body` step through the rows found;
-  /// it receives what maps them to the numbers of identifiers.
+  /// Binds the keys for each execution of a statement, and calls `body`, which steps through the
+  /// rows and maps them to the numbers of identifiers.
   package func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,
@@ -266,7 +268,7 @@ extension ChunkKeys {
     }
   }
 
-  /// Maps the rows of an execution to identifiers, the first of which has the number `start`.
+  /// Maps the rows of an execution to identifiers, beginning with number `start`.
   private func numbers(_ binding: Int, from start: Int) -> RowNumbers {
     let all = start..<(start + identifierCount(ofBinding: binding))
     return switch self {
@@ -287,7 +289,6 @@ extension ChunkKeys {
     }
   }
 
-  /// Binds one of the keys.
   func bind(
     _ binding: Int,
     to statement: borrowing Statement,
@@ -319,9 +320,9 @@ package struct RowNumbers {
   private let keys: [Int64]?
   private var cursor = 0
   private let isSingle: Bool
-  /// The place of the first row among all rows of the chunk.
+  /// The index of the first row among all rows of the chunk.
   private let start: Int
-  /// The number of the identifier of each row of the chunk; nil if it is its place.
+  /// The number of the identifier of each row of the chunk; nil if it equals the index.
   private var numbers: [Int]?
 
   init(_ all: Range<Int>, first: Int64, keys: [Int64]?, isSingle: Bool) {
@@ -332,7 +333,7 @@ package struct RowNumbers {
     start = all.lowerBound
   }
 
-  /// The same rows, of identifiers with other numbers.
+  /// The same rows, for identifiers with other numbers.
   func numbered(by numbers: [Int]?, in all: Range<Int>) -> RowNumbers {
     var rows = self
     rows.numbers = numbers
@@ -340,7 +341,7 @@ package struct RowNumbers {
     return rows
   }
 
-  /// The number of the next row, whose rowid ascends; nil if it cannot be one of them.
+  /// The number of the next row, by ascending rowid; nil if it cannot be one of them.
   package mutating func next(_ rowID: Int64) -> Int? {
     if isSingle {
       cursor += 1
@@ -361,9 +362,8 @@ package struct RowNumbers {
     return numbers.indices.contains(place) ? numbers[place] : nil
   }
 
-  /// The numbers of the identifiers whose rows are not among some that ascend.
-  ///
-  /// - Returns: Nil if the rows are not possible.
+  /// The numbers of the identifiers whose rows are missing from ascending rowids; nil if the rowids
+  /// are not possible.
   func missing(from rowIDs: some Sequence<Int64>) -> RangeSet<Int>? {
     var numbers = self
     var missing = RangeSet<Int>()

@@ -1,35 +1,27 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Tests rows one after another against their table's constraints, in a copy of the table in memory:
+/// Tests one row after another against the table's constraints, in a copy of the table in memory:
 /// NOT NULL, CHECK, the types of STRICT tables, and uniqueness among the rows that have passed.
 ///
-/// Uniqueness among the table's other rows is looked up in the original database, where rows that
-/// have passed do not count: they would no longer have these values.
+/// Uniqueness among the table's other rows is looked up in the original database. Rows that have
+/// passed do not count there, since they would no longer have these values.
 package struct ConstraintTrial {
   private let connection: Connection
   private let insertion: String
-  /// The places of the key among the columns; empty for new rows.
+  /// The indices of the key's columns; empty for new rows.
   private let key: [Int]
-  /// The keys of the rows that have passed.
   private var passed: Set<[SQLValue]> = []
-  /// Finds the key of another row of the table with a row's unique values, with the values to bind
-  /// and the names of the columns.
+  /// The queries that find the key of another row with the same unique values, with the values to
+  /// bind and the names of the columns.
   private let lookups: [(sql: String, bound: [Int], name: String)]
-  /// Finds the row that a column refers to.
+  /// The queries that find the row that a column refers to.
   private let references: [(sql: String, column: Int, name: String)]
 
-  /// Makes a trial for changed rows of a table.
+  /// Makes a trial for changed rows of a table, whose values are those of all settable columns.
   ///
-  /// The values are those of the columns that can be set.
-  ///
-  /// - Parameters:
-  ///   - entity: The table.
-  ///   - changed: The columns whose values change.
-  ///   - enforcingForeignKeys: Whether referenced rows must exist.
-  ///   - connection: The table's database.
-  /// - Throws: Errors of SQLite about the schema. Returns nil if no copy of the table can be made,
-  ///   since its checks call a program's functions, or if rows have no key among their columns.
+  /// Nil if the table cannot be copied because its checks call functions of an application, or if
+  /// its rows have no key among their columns.
   package init?(
     of entity: Entity,
     changing changed: [String],
@@ -49,14 +41,9 @@ package struct ConstraintTrial {
     )
   }
 
-  /// Makes a trial for new rows of a table.
+  /// Makes a trial for new rows with values for `columns`; the other columns have their defaults.
   ///
-  /// - Parameters:
-  ///   - entity: The table.
-  ///   - columns: The columns that rows give values for; the others have their defaults.
-  ///   - enforcingForeignKeys: Whether referenced rows must exist.
-  ///   - connection: The table's database.
-  /// - Throws: Errors of SQLite about the schema. Returns nil if no copy of the table can be made.
+  /// Nil if the table cannot be copied.
   package init?(
     insertingInto entity: Entity,
     _ columns: [String],
@@ -73,7 +60,7 @@ package struct ConstraintTrial {
     )
   }
 
-  // Existing rows have a key, in these columns; new ones have none.
+  // Existing rows have a key in these columns; new rows have none.
   private init?(
     of entity: Entity,
     _ columns: [String],
@@ -174,12 +161,8 @@ package struct ConstraintTrial {
     return references
   }
 
-  /// The constraint that a row would violate, after the rows that have passed.
-  ///
-  /// - Parameters:
-  ///   - values: The values of the trial's columns.
-  ///   - origin: The table's database.
-  /// - Returns: The reason, in SQLite's words; nil if there is none.
+  /// The constraint that a row would violate after the rows that have passed, in SQLite's words;
+  /// nil if there is none.
   package mutating func problem(with values: [SQLValue], in origin: Connection) -> String? {
     do throws(BatchError) {
       try connection.savepoint { () throws(BatchError) in
@@ -197,7 +180,7 @@ package struct ConstraintTrial {
     }
   }
 
-  /// The constraint of other rows that a row would violate.
+  /// The violated constraint, if other rows are the reason.
   private func conflict(of values: [SQLValue], in origin: Connection) -> String? {
     for lookup in lookups {
       let bound = lookup.bound.map { values[$0] }

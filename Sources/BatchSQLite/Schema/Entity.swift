@@ -3,20 +3,19 @@ package import BatchIdentifiers
 
 /// A kind of object and how it is stored: its table, its key, its attributes.
 ///
-/// Nothing above the mapping knows where it came from. In an ordinary SQLite database the entity
-/// has its table's name; see ``Schema``.
+/// In an ordinary SQLite database, the entity has its table's name; see ``Schema``.
 public struct Entity: Sendable, Hashable {
   /// How SQLite stores the rows.
   public enum Kind: String, Sendable {
     /// An ordinary table, with or without a rowid.
     case table
-    /// A view: readable, not writable.
+    /// A view, which can be read but not written.
     case view
-    /// A virtual table: readable, not writable by a job.
+    /// A virtual table, which a job can read but not write.
     case virtualTable = "virtual"
-    /// A SELECT of a job: readable, not writable.
+    /// A SELECT of a job, which can be read but not written.
     case query
-    /// An entity of a Core Data model, under its name there.
+    /// An entity of a Core Data model, under the name it has there.
     case model
 
     var words: String { self == .virtualTable ? "virtual table" : rawValue }
@@ -28,42 +27,39 @@ public struct Entity: Sendable, Hashable {
   public let table: String
   /// The kind of table.
   public let kind: Kind
-  /// The key, or nil if nothing identifies a row permanently.
+  /// The key; nil if nothing identifies a row permanently.
   public let key: EntityKey?
   /// The attributes in the order of the table's columns.
   public let attributes: [Attribute]
-  /// Which rows of a shared table belong to the entity; an SQL expression.
+  /// The SQL condition that selects the entity's rows in a shared table.
   package var condition: String?
-  /// The columns that refer to rows of other tables.
   package internal(set) var foreignKeys: [ForeignKey] = []
   /// The entities that share this one's table; nil if there are no others.
   package internal(set) var family: EntityFamily?
-  /// The column to increment with every change of a row, if others rely on that.
+  /// The column to increment with every change of a row, if other programs rely on that.
   var versionColumn: String?
-  /// The unique keys of the table.
   package internal(set) var uniqueKeys: [UniqueKey] = []
 
   /// Why SQLite cannot read the rows; nil if it can.
   var unreadable: Unreadable?
 
-  /// What rows are read from instead of the table, under its name: a query, or a copy of the rows.
+  /// A query or a copy of the rows that is read instead of the table, under its name.
   var standIn: String?
 
-  /// The text after `FROM` in statements that read rows.
   package var rowSource: String {
     let name = SQLName.quoted(table)
     return standIn.map { "\($0) AS \(name)" } ?? name
   }
 
-  /// The attribute with this name; as in SQLite, case matters only outside ASCII.
+  /// The attribute with this name.
+  ///
+  /// As in SQLite, case matters only outside ASCII.
   public func attribute(named name: String) -> Attribute? {
     attributes.first { SQLName.equal($0.name, name) }
   }
 
-  /// The same entity with another key.
   func identified(by key: EntityKey) -> Entity { with(key: key, attributes: attributes) }
 
-  /// The same entity with another key and other attributes.
   package func with(key: EntityKey?, attributes: [Attribute]) -> Entity {
     Entity(
       name: name,
@@ -95,7 +91,6 @@ extension Entity {
     let advice: Remedy?
   }
 
-  /// The error of reading a row; nil if SQLite can.
   package var problem: BatchError? {
     unreadable.map { BatchError(.invalidSQL, $0.message, advice: $0.advice) }
   }
@@ -114,7 +109,7 @@ extension Entity {
   }
 }
 
-/// The entities that share a table, as one of them sees it.
+/// The entities that share a table, from the point of view of one of them.
 package struct EntityFamily: Sendable, Hashable {
   /// All columns of the table in order, including those of other entities.
   package let columns: [String]
@@ -128,7 +123,7 @@ package struct EntityFamily: Sendable, Hashable {
 
 /// The key of an entity.
 public struct EntityKey: Sendable, Hashable {
-  /// The origin of a key, which determines how far to trust it.
+  /// The origin of a key, which determines how far it can be trusted.
   public enum Origin: String, Sendable {
     /// An INTEGER PRIMARY KEY, the table's own rowid.
     case rowID = "rowid"
@@ -146,18 +141,19 @@ public struct EntityKey: Sendable, Hashable {
 
   /// The columns, in the order of the key.
   public let columns: [String]
-  /// Where the key comes from.
+  /// The origin of the key.
   public let origin: Origin
-  /// Whether to try a value as an integer first: the key is one column of INTEGER affinity.
+  /// Whether to try a value as an integer first, because the key is one column of INTEGER affinity.
   package let prefersIntegers: Bool
   /// The collations of unique columns that differ from the columns' own.
   package internal(set) var collations: [String: String] = [:]
-  /// Whether a text is used as the key unchanged: the key is one column that stores text unchanged
-  /// and compares byte by byte.
+  /// Whether text is used as the key unchanged, because the key is one column that stores text
+  /// unchanged and compares it byte by byte.
   package internal(set) var keepsText = false
-  /// A name of the rowid in a table whose key it is not; nil if it has none.
+  /// A name of the rowid, in a table whose key is not the rowid; nil if it has none.
   package internal(set) var rowIDName: String?
-  /// The index of a primary key by which rows without rowids lie, ascending; nil for other keys.
+  /// The primary key's index that sorts the rows of a table without rowids, ascending; nil for
+  /// other keys.
   package internal(set) var clusteredIndex: String?
 
   /// Whether a range can select consecutive keys.
@@ -185,7 +181,6 @@ public struct Attribute: Sendable, Hashable {
 }
 
 extension Attribute {
-  /// The same column under another name.
   package func renamed(_ name: String) -> Attribute {
     Attribute(
       name: name,
@@ -201,7 +196,6 @@ extension Attribute {
 }
 
 extension BatchError {
-  /// The error of a key that finds more rows than were selected.
   static func ambiguousKey(of entity: Entity, _ key: EntityKey) -> BatchError {
     BatchError(
       .unstableKey,

@@ -1,34 +1,31 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// What a run depends on of the schema, as it was when the run began: every table and view that its
+/// What a run requires of the schema, as it was when the run began: every table and view that its
 /// statements read or write.
 ///
-/// Others may change the schema at any moment. So every transaction of a run, reading or writing,
-/// verifies this, and so does a process that resumes the run.
+/// Others may change the schema at any time, so every transaction of a run verifies this, whether
+/// it reads or writes, and so does a process that resumes the run.
 package struct ExpectedSchema: Hashable, Sendable {
-  /// The columns of the run's entity, to which those added since do not belong; none for work on
-  /// several tables.
+  /// The columns of the run's entity, without those added since; empty for work on several tables.
   private let attributes: [String]
-  /// The key of the run's entity.
   private let key: [String]
   var tables: [ExpectedTable]
-  /// The table whose rows are deleted and the one that receives them, if foreign keys are enforced,
-  /// which could delete other rows as well.
+  /// The table whose rows are deleted and its archive, if foreign keys are enforced, which could
+  /// delete other rows as well.
   var archive: [String]?
   /// Whether the work could start over with another schema.
   private var canBeginAnew = true
 
-  /// What statements depend on.
+  /// Collects what statements require.
   ///
-  /// - Parameters:
-  ///   - entity: The entity of the run's rows.
-  ///   - key: Its key.
-  ///   - target: The entity that is written, or else read.
-  ///   - columns: Columns of it that the run reads or writes.
-  ///   - statements: The statements of a chunk, which may read others.
-  ///   - isWhole: Whether the run deletes rows of which it keeps copies.
-  ///   - connection: A connection to compile statements; runs nothing.
+  /// - `entity`: The entity of the run's rows.
+  /// - `key`: Its key.
+  /// - `target`: The entity that is written, or only read.
+  /// - `columns`: The columns of the target that the run reads or writes.
+  /// - `statements`: The statements of a chunk, which may read other tables.
+  /// - `isWhole`: Whether the run deletes rows and keeps copies of them.
+  /// - `connection`: A connection to compile statements; runs nothing.
   /// - Throws: Errors of SQLite.
   package init(
     of entity: Entity,
@@ -53,7 +50,7 @@ package struct ExpectedSchema: Hashable, Sendable {
     for (table, columns) in used.sorted(by: { $0.key < $1.key }) {
       let isTarget =
         [.table, .view, .virtualTable].contains(target.kind) && SQLName.equal(table, target.table)
-      // Nothing in the schema backs a key that the job declares.
+      // Nothing in the schema enforces a key that the job declares.
       let isKeyed = isTarget && key.origin != .declared
       guard let shape = try connection.shape(of: table, keyedBy: isKeyed ? key.columns : nil)
       else { continue }
@@ -65,13 +62,8 @@ package struct ExpectedSchema: Hashable, Sendable {
     tables.sort { $0.shape.kind == "table" && $1.shape.kind != "table" }
   }
 
-  /// What work on several tables depends on: columns of each, or all.
-  ///
-  /// - Parameters:
-  ///   - uses: The tables with the columns by which their rows are found, if any, and those used;
-  ///     nil for all.
-  ///   - connection: A connection to read the schema.
-  /// - Throws: Errors of SQLite.
+  /// Collects what work on several tables requires: for each table, the columns that find its rows,
+  /// if any, and the columns used, or nil for all.
   package init(
     of uses: [(table: String, key: [String]?, columns: [String]?)],
     in connection: Connection
@@ -86,8 +78,7 @@ package struct ExpectedSchema: Hashable, Sendable {
     }
   }
 
-  /// What the records of a run depend on, which expected this: columns of some tables, of which
-  /// nothing is deleted.
+  /// What the records of the same run require: columns of some tables, whose rows are not deleted.
   package func limited(to columns: [String: [String]]) -> ExpectedSchema {
     var limited = self
     limited.canBeginAnew = false
@@ -100,9 +91,9 @@ package struct ExpectedSchema: Hashable, Sendable {
     return limited
   }
 
-  /// Verifies the schema in a transaction, which keeps others from changing it.
+  /// Verifies the schema in a transaction, which prevents others from changing it.
   ///
-  /// Costs a look at a number if the schema has not changed since the connection's last call.
+  /// If the schema has not changed since the connection's last call, this only compares a number.
   ///
   /// - Throws: `BatchError` of code `otherRun` if it has changed in a way that concerns the run.
   package func verify(in connection: Connection) throws(BatchError) {
@@ -132,7 +123,7 @@ package struct ExpectedSchema: Hashable, Sendable {
     connection.verifiedSchema = (self, version)
   }
 
-  /// The columns that an entity has got since the run began.
+  /// The columns that an entity has gained since the run began.
   package func newAttributes(of entity: Entity) -> [String] {
     entity.attributes.map(\.name).filter { !has($0) }
   }
@@ -167,7 +158,7 @@ extension ExpectedSchema {
     return words
   }
 
-  /// What a run recorded; nil if that is something else.
+  /// Reads what a run recorded; nil for anything else.
   package init?(recorded words: [String]) {
     guard !words.isEmpty, words.count.isMultiple(of: 2) else { return nil }
     let facts = stride(from: 0, to: words.count, by: 2).map { (word: words[$0], words[$0 + 1]) }

@@ -4,7 +4,6 @@ import BatchIdentifiers
 /// A column that refers to rows of a table.
 package struct ForeignKey: Sendable, Hashable {
   package let column: String
-  /// The referenced table.
   package let table: String
   /// The referenced column; nil for the primary key.
   package let target: String?

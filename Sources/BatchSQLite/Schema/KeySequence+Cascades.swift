@@ -3,9 +3,9 @@ package import BatchIdentifiers
 
 extension KeySequence {
   /// The sequences of some tables, and of those whose rows an enforced `ON DELETE CASCADE` would
-  /// delete with theirs.
+  /// delete too.
   ///
-  /// Deletions by triggers are not included: nothing predicts them.
+  /// Excludes deletions by triggers, which cannot be predicted.
   ///
   /// - Complexity: O(*t*) in the number of tables, for each table reached.
   package static func reached(
@@ -39,12 +39,11 @@ extension KeySequence {
     return sequences
   }
 
-  /// Before rows of a table are deleted, remembers its greatest key and those of the tables from
-  /// which foreign keys delete rows with them, if contexts have ever given out keys in this
-  /// database.
+  /// Remembers the greatest key of a table, and of those whose rows foreign keys delete too, before
+  /// its rows are deleted, if contexts have ever given out keys in this database.
   ///
-  /// Otherwise nothing is remembered: a job creates no table for others in a database that is not
-  /// theirs. A context that comes later begins after the keys that exist then.
+  /// Otherwise, does nothing: a job creates no table for others in a foreign database. A context
+  /// that comes later begins after the keys that exist then.
   static func rememberIfUsed(
     beforeDeletingFrom table: String,
     in connection: Connection

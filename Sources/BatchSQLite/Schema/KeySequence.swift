@@ -3,9 +3,9 @@ public import BatchIdentifiers
 
 /// The integer keys given out for one table, none of them twice.
 ///
-/// A new key is greater than all keys in the table, all that were given out, which the table
-/// `_batch_sequence` remembers when their rows are gone, and all that AUTOINCREMENT gave out. Use
-/// it inside a transaction that holds the write lock.
+/// A new key is greater than all keys in the table, than all that were given out, which the table
+/// `_batch_sequence` remembers after their rows are deleted, and than all that AUTOINCREMENT gave
+/// out. Use it inside a transaction that holds the write lock.
 package struct KeySequence {
   let table: String
   let column: String
@@ -20,7 +20,7 @@ package struct KeySequence {
     column = try entity.requireKey().columns.first ?? "rowid"
   }
 
-  /// Takes the next keys, also greater than `others`, which are about to be used.
+  /// Takes the next keys, which are also greater than `others`, about to be used.
   package func take(
     _ count: Int,
     after others: [Int64],

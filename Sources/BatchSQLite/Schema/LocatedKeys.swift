@@ -1,21 +1,20 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// Keys of one chunk, with the places of their rows: statements find rows as they lie in the table,
-/// many at a time, instead of each by its key.
+/// Keys of one chunk with the locations of their rows, so that statements find many rows at a time
+/// as they lie in the table, instead of one by one.
 ///
-/// In a table with rowids, these are the places. A rowid is no identifier: VACUUM gives rows other
-/// ones. In a table without, rows lie in the order of their keys, so the places are the range of the
-/// keys. Either is valid only in the transaction that has looked for the rows, and for as long as
-/// no other connection commits.
+/// In a table with rowids, the locations are the rowids. A rowid is not an identifier, since VACUUM
+/// may change it. In a table without rowids, rows lie in key order, so the location is the range of
+/// the keys. Both are valid only in the transaction that looked for the rows, and until another
+/// connection commits.
 package struct LocatedKeys: Sendable {
-  /// How statements find the rows.
   private enum Place {
     /// By their rowids.
     case rows([Int64])
-    /// Among those between two rowids, by the keys that they have.
+    /// Among the rows between two rowids, by their keys.
     case between(ClosedRange<Int64>)
-    /// Among those between the first and the last key.
+    /// Among the rows between the first and the last key.
     case keys
   }
 
@@ -25,8 +24,8 @@ package struct LocatedKeys: Sendable {
   private let numbers: [Int]?
   /// The rowids in the form that statements need; in a range, the numbers of the keys.
   private(set) var rows: ChunkKeys
-  /// How many rows between the first and the last key may have other keys; one more is an error of
-  /// the statement.
+  /// How many rows between the first and the last key may have other keys; if there are more, the
+  /// statement fails.
   private var missLimit = Int.max
 
   private init(_ identifiers: ChunkKeys, _ place: Place, numbers: [Int]? = nil) {
@@ -44,34 +43,33 @@ package struct LocatedKeys: Sendable {
     self.init(identifiers, .rows(rowIDs), numbers: numbers)
   }
 
-  /// Keys in the order of their table, all of which have a row.
+  /// Keys in the order of their table; each of them has a row.
   init(range identifiers: ChunkKeys) {
     self.init(identifiers, .keys)
   }
 
-  /// Keys, most of whose rows lie between two rowids.
+  /// Keys whose rows mostly lie between two rowids.
   init(_ identifiers: ChunkKeys, between rowIDs: ClosedRange<Int64>) {
     self.init(identifiers, .between(rowIDs))
   }
 
-  /// Whether rows are found by the range of their keys.
   var isRangeOfKeys: Bool {
     if case .keys = place { true } else { false }
   }
 
-  /// Whether rows are looked for by their keys in a range of rowids.
   var isRangeOfRows: Bool {
     if case .between = place { true } else { false }
   }
 
-  /// The same range, in which a statement fails once looking up each row by its key would be faster.
+  /// The same range, in which a statement fails once looking up each row by its key would be
+  /// faster.
   var limited: LocatedKeys {
     var keys = self
     keys.missLimit = identifiers.identifierCount * ChunkKeys.rowsPerLookup
     return keys
   }
 
-  /// The same keys, whose rows are found without a function.
+  /// The same keys, in a form that finds their rows without an SQL function.
   var unfiltered: ChunkKeys {
     switch place {
     case .between, .keys: return identifiers
@@ -105,8 +103,10 @@ package struct LocatedKeys: Sendable {
     return ChunkKeys(part, rowIDs: selected.rowIDs, numbers: selected.numbers)
   }
 
-  /// Binds the rowids for each execution of a statement, and tells `body` which identifiers it
-  /// concerns: those without a row belong to the execution before them.
+  /// Binds the rowids for each execution of a statement, and passes the affected identifiers to
+  /// `body`.
+  ///
+  /// Identifiers without a row belong to the execution before them.
   func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,
@@ -136,7 +136,6 @@ package struct LocatedKeys: Sendable {
     }
   }
 
-  /// The condition that finds the rows.
   func condition(_ key: EntityKey, _ rowID: String) -> String {
     switch place {
     case .rows: rows.condition(onRowID: rowID)
@@ -154,13 +153,12 @@ package struct LocatedKeys: Sendable {
     return "(\(columns)) >= (\(list("first"))) AND (\(columns)) <= (\(list("last")))"
   }
 
-  /// The number of the key of a row in a range.
   static func numberSQL(_ key: EntityKey, in table: String? = nil) -> String {
     let columns = key.columns.map { (table.map { "\($0)." } ?? "") + SQLName.quoted($0) }
     return "\(KeyFilter.numberName)(\(columns.joined(separator: ", ")))"
   }
 
-  /// The number of the key of a row, whose place is noted.
+  /// The number of the key of a row; records the row's location.
   private static func findSQL(_ key: EntityKey) -> String {
     "\(KeyFilter.foundName)(\(SQLName.quoted(key.rowIDName ?? "")), \(SQLName.list(key.columns)))"
   }
@@ -197,21 +195,21 @@ extension ChunkKeys {
       )
   }
 
-  /// A lookup of a rowid by its key takes about as long as reading this many rows one after another.
+  /// Looking up a rowid by its key takes about as long as reading this many rows in sequence.
   fileprivate static let rowsPerLookup = 16
 
   /// The keys with the rowids of their rows, if the table has rowids and they are not the keys
   /// themselves.
   ///
-  /// Rows of neighbouring keys mostly lie one after another, since a list is in that order. So the
-  /// rows between those of the first and the last key are read, and the others are looked up.
+  /// Rows of neighbouring keys mostly lie in sequence, since a list is in that order. So the rows
+  /// between those of the first and the last key are read, and the others are looked up.
   ///
-  /// - Parameters:
-  ///   - key: The key.
-  ///   - entity: The table.
-  ///   - isRangeEnough: Whether a range that has most of the rows will do, which takes no reading.
-  ///   - connection: The connection, in a transaction if the result is used in that.
-  /// - Returns: The keys, which may be any others if the table has no rowids to use.
+  /// - `key`: The key.
+  /// - `entity`: The table.
+  /// - `isRangeEnough`: Whether a range that contains most of the rows is enough, which takes no
+  ///   reading.
+  /// - `connection`: The connection, in a transaction if the result is used there.
+  /// - Returns: The keys, unchanged if the table has no rowids to use.
   /// - Throws: Errors of SQLite.
   package func located(
     by key: EntityKey,
@@ -268,7 +266,7 @@ extension ChunkKeys {
 }
 
 extension LocatedKeys {
-  /// Whether each key of a range has a row, in the order of the keys, and few others lie between.
+  /// Whether each key of a range has a row, in key order, with few others between them.
   fileprivate func isDense(
     by key: EntityKey,
     _ index: String,
@@ -302,7 +300,7 @@ extension ChunkKeys {
     }
   }
 
-  /// The keys without the range of keys that has their rows.
+  /// The keys without the range that contains their rows.
   var lookedUpSingly: ChunkKeys {
     if case .located(let located) = self, located.isRangeOfKeys {
       located.identifiers
@@ -322,7 +320,7 @@ extension ChunkKeys {
     return zip(runs, runs.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }
   }
 
-  /// Whether there are few other rows between those of some rowids, however far apart these are.
+  /// Whether few other rows lie between some rowids, however far apart the numbers are.
   private static func areClose(
     _ runs: [ClosedRange<Int64>],
     _ key: EntityKey,

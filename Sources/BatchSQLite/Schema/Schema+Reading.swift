@@ -2,13 +2,8 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension Schema {
-  /// Reads the entities of the main database, or only the one of a table.
-  ///
-  /// - Parameters:
-  ///   - connection: The connection.
-  ///   - table: The table or view to read; nil for all.
-  ///   - preferred: The key of that one, if it may have several.
-  /// - Throws: Errors of SQLite.
+  /// Reads the entities of the main database, or only the entity of `table`, whose key is
+  /// `preferred` if it may have several.
   package init(
     reading connection: Connection,
     only table: String? = nil,
@@ -66,8 +61,8 @@ extension Schema {
 
 /// Why a view or virtual table cannot be read; nil if it can.
 ///
-/// A table of a view may be gone, or a module or function missing. This must not prevent reading the
-/// rest of the database.
+/// A table of a view, a module or a function may be missing. This must not prevent reading the rest
+/// of the database.
 private func reasonNotToRead(
   _ table: String,
   in connection: Connection
@@ -88,11 +83,10 @@ private struct Column {
   let isNotNull: Bool
   /// The DEFAULT as written.
   let defaultText: String?
-  /// The position in the primary key, from 1; 0 if not in it.
+  /// The position in the primary key, from 1; 0 if the column is not in it.
   let keyPosition: Int
   let isHidden: Bool
   let isGenerated: Bool
-  /// Whether the table is STRICT.
   let isStrict: Bool
 
   var attribute: Attribute {
@@ -113,8 +107,8 @@ private struct Column {
   /// Whether the declared type gives INTEGER affinity: https://www.sqlite.org/datatype3.html §3.1.
   var hasIntegerAffinity: Bool { type.uppercased().contains("INT") }
 
-  /// Whether the column stores text unchanged: it has TEXT affinity, or BLOB affinity, which
-  /// converts nothing.
+  /// Whether the column stores text unchanged, because it has TEXT affinity, or BLOB affinity,
+  /// which converts nothing.
   var keepsText: Bool {
     if hasIntegerAffinity { return false }
     return type.isEmpty || isStrict && type.uppercased() == "ANY"
@@ -212,7 +206,7 @@ private func tableKey(
   return unique.first
 }
 
-/// The keys that unique indexes over columns without NULLs are, the oldest first.
+/// The keys formed by unique indexes over columns without NULLs, the oldest first.
 private func uniqueKeys(
   of table: String,
   _ columns: [Column],
@@ -249,11 +243,12 @@ private func uniqueKeys(
   return keys
 }
 
-/// The names of a table's rowid; a column of the same name hides one.
+/// The names of a table's rowid.
+///
+/// A column of the same name hides one.
 enum RowIDName {
   static let all = ["rowid", "_rowid_", "oid"]
 
-  /// One that no column has.
   fileprivate static func free(beside columns: [Column]) -> String? {
     all.first { name in !columns.contains { SQLName.equal($0.name, name) } }
   }
@@ -291,8 +286,8 @@ private func collations(
   return collations
 }
 
-/// The primary keys that a view shows, or the whole row if it shows none: of the preferred columns,
-/// if it has all of them.
+/// The primary keys that a view shows, or the whole row if it shows none; limited to the preferred
+/// columns if it has all of them.
 private func viewKey(
   _ view: String,
   _ columns: [Column],
@@ -315,7 +310,8 @@ private func viewKey(
     let indexes = base.compactMap { column in
       shown.first { $0.table == table && $0.column == column.name }?.index
     }
-    // A table whose key is not or only partly shown may contribute several rows per remaining key.
+    // A table whose key is hidden or partly shown may contribute several rows for each remaining
+    // key.
     guard !base.isEmpty, indexes.count == base.count else {
       return key(row, origin: .wholeRow)
     }
@@ -336,7 +332,7 @@ private func virtualTableKey(
     _ = try connection.prepare("SELECT rowid FROM \(SQLName.quoted(table))")
     return EntityKey(columns: ["rowid"], origin: .rowID, prefersIntegers: true)
   } catch {
-    // Its module is not loaded, or it has no rowid: listed, but not readable by key.
+    // Its module is not loaded, or it has no rowid, so it is listed but cannot be read by key.
     return nil
   }
 }

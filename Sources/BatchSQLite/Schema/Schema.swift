@@ -2,22 +2,20 @@ public import BatchIdentifiers
 
 /// The entities of a store, as read from the database.
 ///
-/// Each table, view and virtual table becomes an entity of the same name. SQLite's own tables
-/// (`sqlite_…`), this library's (`_batch_…`) and shadow tables of virtual tables are excluded. A
-/// Core Data store has the entities of its model; its tables can still be found by name.
+/// Each table, view and virtual table becomes an entity of the same name. Excludes SQLite's own
+/// tables (`sqlite_…`), this library's (`_batch_…`) and shadow tables of virtual tables. A Core
+/// Data store has the entities of its model; its tables can still be found by name.
 public struct Schema: Sendable {
   /// The entities, ordered by name.
   public let entities: [Entity]
   /// Tables that are not listed, but can be found by name.
   package let tables: [Entity]
 
-  /// Makes a schema of these entities.
   package init(entities: [Entity], tables: [Entity] = []) {
     self.entities = entities
     self.tables = tables
   }
 
-  /// The entities, and the unlisted tables.
   package var all: [Entity] { entities + tables }
 
   /// The entity with this name.

@@ -3,7 +3,7 @@ package import BatchIdentifiers
 import CSQLite
 
 extension Statement {
-  /// The key of the current row, whose columns come first.
+  /// The key of the current row; its columns must come first in the result.
   package func key(of key: EntityKey) -> PrimaryKey {
     if key.isRowID { return .integer(integer(at: 0)) }
     var encoder = EncodedKey.Encoder()
@@ -38,7 +38,6 @@ extension Statement {
     }
   }
 
-  /// Binds the components of a key, each to its slot.
   func bind(
     _ keys: EncodedKeys,
     _ position: Int,
@@ -75,7 +74,6 @@ extension Statement {
 }
 
 extension KeyComponent {
-  /// Makes the key component for a value.
   package init(_ value: SQLValue) {
     switch value {
     case .null: self = .null

@@ -1,40 +1,39 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// A table or view as far as its rows depend on it: its kind, key and columns.
+/// The parts of a table or view that its rows depend on: its kind, key and columns.
 package struct TableShape: Hashable, Sendable {
-  /// A column, and what decides about its values: type, collation, whether SQLite computes it.
+  /// A column, and what determines its values: its type, its collation, and whether SQLite computes
+  /// it.
   struct Column: Hashable, Sendable {
     let name: String
     let type: String
   }
 
   let name: String
-  /// A table, or a view or virtual table with its definition.
+  /// The kind of table; for a view or virtual table, with a hash of its definition.
   let kind: String
-  /// The columns by which rows are found; empty if they are not, or by columns that nothing in the
+  /// The columns that find rows; empty if rows are not looked up, or by columns that nothing in the
   /// schema makes unique.
   let key: [String]
   let columns: [Column]
 
-  /// The place of a column; nil if there is none of this name.
   func place(of name: String) -> Int? { columns.firstIndex { SQLName.equal($0.name, name) } }
 }
 
-/// What a run depends on of a table, as it was when the run began.
+/// What a run requires of a table, as it was when the run began.
 struct ExpectedTable: Hashable, Sendable {
   let shape: TableShape
   /// The columns that the run reads or writes, in lower case.
   let used: Set<String>
-  /// Whether the run deletes rows of which it keeps copies, which must not lose a column.
+  /// Whether the run deletes rows and keeps copies of them, so that no column may be missed.
   let isWhole: Bool
 
-  /// What others have changed that concerns the run; nil if it may go on.
+  /// What others have changed that concerns the run, as a clause about the table; nil if the run
+  /// may continue.
   ///
-  /// A new column does not concern it, nor does one that it does not use.
-  ///
-  /// - Parameter now: The table as it is; nil if it is gone.
-  /// - Returns: The change in words, in a clause about the table.
+  /// New columns do not concern the run, nor do columns that it does not use. `now` is nil if the
+  /// table no longer exists.
   func change(to now: TableShape?) -> String? {
     guard let now else { return "is gone" }
     guard now.kind == shape.kind else {
@@ -46,7 +45,7 @@ struct ExpectedTable: Hashable, Sendable {
     if !gone.isEmpty {
       return "has no column \(gone.map(\.name).joined(separator: ", ")) any more"
     }
-    // For SQLite it is the same name, but lines and answers of programs would have two.
+    // SQLite considers it the same name, but lines and answers of programs would contain both.
     for column in before {
       guard let place = now.place(of: column.name), now.columns[place].name != column.name else {
         continue
@@ -86,9 +85,9 @@ struct ExpectedTable: Hashable, Sendable {
 
   /// A used column that may be another one by now.
   ///
-  /// A renamed column leaves its name to another, and nothing in a schema tells which of them had
-  /// it before. But SQLite appends new columns. So a column that stays keeps its order among others
-  /// that stay, and between it and its neighbours of these there are at most as many as before.
+  /// If a column is renamed, another may get its old name, and nothing in a schema tells which of
+  /// them had it before. But SQLite appends new columns. So the columns that stay keep their order,
+  /// and there are at most as many columns between two of them as before.
   private func moved(in now: TableShape) -> String? {
     let staying = now.columns.enumerated().compactMap { place, column in
       shape.place(of: column.name).map { (before: $0, now: place) }
@@ -110,14 +109,10 @@ struct ExpectedTable: Hashable, Sendable {
 }
 
 extension Connection {
-  /// A table or view as it is now; nil if it is gone.
+  /// A table or view as it is now; nil if it does not exist.
   ///
-  /// - Parameters:
-  ///   - table: Its name.
-  ///   - key: The key by which a run finds rows, which stays the key as long as it can be; nil if
-  ///     it finds none.
-  /// - Returns: The shape.
-  /// - Throws: Errors of SQLite.
+  /// The key remains `key` as long as that is possible; a nil key means that rows are not looked
+  /// up.
   func shape(of table: String, keyedBy key: [String]? = nil) throws(BatchError) -> TableShape? {
     let schema = try Schema(reading: self, only: table, preferring: key)
     guard let entity = schema.entities.first else { return nil }

@@ -1,7 +1,7 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// Columns of a table whose values no two rows share, except NULL.
+/// Columns whose values are different in any two rows of a table, except NULL.
 package struct UniqueKey: Sendable, Hashable {
   /// A column, and how its values are compared.
   package struct Column: Sendable, Hashable {
