@@ -1,8 +1,10 @@
 #if PostgreSQL
-/// A type whose text form depends on the session's settings, by its OID, and the text of its binary form, which does not.
+/// A type whose text form depends on the session's settings, by its OID.
 ///
-/// The texts are those of the server with `DateStyle` ISO, `IntervalStyle` postgres and `TimeZone` UTC, which it reads
-/// alike under any settings.
+/// Its binary form does not, so the text is made from that.
+///
+/// The texts are those of a server with `DateStyle` ISO, `IntervalStyle` postgres and `TimeZone`
+/// UTC. The server reads them alike under any settings.
 package enum BinaryText: UInt32, Sendable, Hashable {
   case singleReal = 700
   case real = 701
@@ -11,7 +13,6 @@ package enum BinaryText: UInt32, Sendable, Hashable {
   case timestampWithZone = 1184
   case interval = 1186
 
-  /// The type in `pg_catalog`.
   var typeName: String {
     switch self {
     case .singleReal: "float4"
@@ -62,9 +63,10 @@ package enum BinaryText: UInt32, Sendable, Hashable {
     value == .max ? "infinity" : value == .min ? "-infinity" : nil
   }
 
-  /// The date so many days after 1 January 2000, in the Gregorian calendar.
+  /// The date this many days after 1 January 2000, in the Gregorian calendar.
   private static func date(_ days: Int64) -> (text: String, era: String) {
-    // In years that begin in March, so that a leap day is the last: https://howardhinnant.github.io/date_algorithms.html
+    // In years that begin in March, so that a leap day is the last:
+    // https://howardhinnant.github.io/date_algorithms.html
     let sinceMarch = days + 730_425
     let cycle = (sinceMarch >= 0 ? sinceMarch : sinceMarch - 146_096) / 146_097
     let day = sinceMarch - cycle * 146_097
@@ -96,7 +98,7 @@ package enum BinaryText: UInt32, Sendable, Hashable {
     if months == .max, days == .max, microseconds == .max { return "infinity" }
     if months == .min, days == .min, microseconds == .min { return "-infinity" }
     var parts: [String] = []
-    // A sign holds for its own part only.
+    // A sign applies to its own part only.
     var isAfterNegative = false
     for (value, unit) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")]
     where value != 0 {

@@ -3,15 +3,15 @@ import BatchRuns
 package import BatchIdentifiers
 import BatchPlatform
 
-/// What a run depends on of the schema, as it was when the run began: every table and view that its statements read or
-/// write.
+/// What a run requires of the schema, as it was when the run began: every table and view that its
+/// statements read or write.
 ///
-/// Others may change the schema at any moment. So every transaction of a run, reading or writing, verifies this, and so
-/// does a process that resumes the run.
+/// Others may change the schema at any time, so every transaction of a run verifies this, whether
+/// it reads or writes, and so does a process that resumes the run.
 package struct ExpectedTables: Codable, Hashable, Sendable {
   /// The identity of the database.
   ///
-  /// In one that was restored elsewhere, the same tables have other numbers.
+  /// In a copy restored elsewhere, the same tables have other OIDs.
   private let database: String
   /// The columns of the run's table; those added since are not part of the run.
   package let attributes: [String]
@@ -20,17 +20,17 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// First the run's table, then its archive if there is one, then those that expressions read.
   private var tables: [ExpectedTable]
 
-  /// What the work on a table depends on.
+  /// Collects what the work on a table requires.
   ///
-  /// - Parameters:
-  ///   - table: The run's table.
-  ///   - key: Its key.
-  ///   - columns: The columns that are read or written in addition to the key; nil for all, of which copies are kept.
-  ///   - archive: The table that receives deleted rows, and its columns.
-  ///   - expressions: What the expressions read that are computed for each chunk, by the OIDs of tables.
-  ///   - database: The database.
-  ///   - session: The session, in no transaction.
-  /// - Throws: `BatchError` of code `busy` if somebody is changing the table at this moment.
+  /// - `table`: The run's table.
+  /// - `key`: Its key.
+  /// - `columns`: The columns that are read or written in addition to the key; nil for all, if
+  ///   copies of rows are kept.
+  /// - `archive`: The table that receives deleted rows, and its columns.
+  /// - `expressions`: What the expressions computed for each chunk read, by the OIDs of tables.
+  /// - `database`: The database.
+  /// - `session`: The session, in no transaction.
+  /// - Throws: `BatchError` of code `busy` if the table is being changed at the moment.
   package init(
     of table: PostgresTable,
     key: PostgresKey,
@@ -84,18 +84,18 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
     }
   }
 
-  /// The role to which policies show only some rows of a table; nil if they show the session's role all.
+  /// The session's role, if policies hide rows of the table from it; otherwise nil.
   package static func reader(of table: PostgresTable, in database: PostgresDatabase) -> String? {
     table.hasRowSecurity ? database.role : nil
   }
 
-  /// Adds an archive that has just been made, inside the caller's transaction.
+  /// Adds an archive that was just created, inside the caller's transaction.
   package mutating func add(archive name: String, in session: PostgresSession) throws(BatchError) {
     let facts = try TableFacts.all([(name, 0)], in: session).facts[0]
     tables.insert(ExpectedTable(facts, isOne: true) { _ in true }, at: 1)
   }
 
-  /// Verifies the schema, in the caller's transaction or outside any.
+  /// Verifies the schema, inside the caller's transaction or outside any.
   ///
   /// - Throws: `BatchError` of code `otherRun` if it has changed in a way that concerns the run.
   package func verify(in session: PostgresSession) throws(BatchError) {
@@ -115,8 +115,10 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
     session.schemaVersion = version
   }
 
-  /// A query for a text that changes whenever the schema does, and possibly if it does not: far less costly than
-  /// ``verify(in:)``, and enough if it is the text of a session's last verification.
+  /// A query for a text that changes whenever the schema does, and possibly when it does not.
+  ///
+  /// If the text equals that of the session's last verification, the costly ``verify(in:)`` is not
+  /// needed.
   var version: String {
     let oids = tables.map { table in
       "pg_catalog.to_regclass(\(Array(table.sql.utf8).span.textInSQL))::pg_catalog.oid"
@@ -131,7 +133,8 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
     // A foreign key, which may matter to an archive, has triggers.
     if tables[0].refusal != nil { rows.append(("pg_trigger", "tgrelid = ANY (oids)")) }
     let versions = rows.map { "SELECT xmin FROM pg_catalog.\($0) WHERE \($1)" }
-    // New rows have greater numbers than those that they replace, so as many rows have another sum.
+    // New rows have greater numbers than those that they replace, so an equal number of rows has
+    // another sum.
     return """
       (SELECT pg_catalog.concat_ws(' ', oids, (
         SELECT pg_catalog.concat_ws('/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8), pg_catalog.count(*))
@@ -140,20 +143,22 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
       """
   }
 
-  /// The statement before others of a transaction that ends them unless the session has verified the schema; it keeps
-  /// the schema as it is until the end of the transaction.
+  /// The statement that precedes others in a transaction: ends them unless the session has verified
+  /// the schema, and prevents changes of the schema until the end of the transaction.
   var check: String {
     let locks = tables.map { "(SELECT NULL FROM \($0.sql) WHERE false)" }.joined(separator: ", ")
     return
       "SELECT \(version) AS \(PostgresName.quoted(PostgresSession.schemaVersionName)), \(locks)"
   }
 
-  /// Whether this is about the database; if not, the tables are known by their names alone.
+  /// Whether this describes the database.
+  ///
+  /// If not, the tables are known only by name.
   package func isOf(_ database: PostgresDatabase) -> Bool {
     self.database == database.derivedIdentity
   }
 
-  /// The same tables by their names, in whatever database.
+  /// The same tables by name, in any database.
   package var anywhere: ExpectedTables {
     var copy = self
     for index in tables.indices { copy.tables[index].oid = 0 }
@@ -162,7 +167,6 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
 }
 
 extension ExpectedTables {
-  /// What a run records.
   package var recorded: [String] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys]
@@ -172,7 +176,7 @@ extension ExpectedTables {
     return [String(decoding: bytes, as: UTF8.self)]
   }
 
-  /// What a run recorded; nil if that is something else.
+  /// Reads what a run recorded; nil for anything else.
   package init?(recorded words: [String]) {
     guard words.count == 1,
       let tables = try? JSONDecoder().decode(Self.self, from: Data(words[0].utf8)),
@@ -182,24 +186,23 @@ extension ExpectedTables {
   }
 }
 
-/// What a run depends on of a table, as it was when the run began.
+/// What a run requires of a table, as it was when the run began.
 private struct ExpectedTable: Codable, Hashable {
   let schema: String
   let name: String
   /// Its OID; 0 if only its name is known.
   var oid: Int64
   let kind: String
-  /// What a view selects.
+  /// The query of a view.
   let definition: String?
-  /// The columns that the run reads or writes.
   let columns: [TableFacts.Column]
-  /// The names of all of its columns.
   private let all: [String]
-  /// The columns by which rows are found, in alphabetical order; empty if nothing in the schema makes them unique.
+  /// The columns that find rows, in alphabetical order; empty if nothing in the schema makes them
+  /// unique.
   let key: [String]
   /// Why a new column concerns the run; nil if it does not.
   let refusal: String?
-  /// Whether another table of this name will not do.
+  /// Whether another table of the same name is not acceptable.
   let isOne: Bool
   /// Whether policies decide which rows the role may see.
   let hidesRows: Bool
@@ -222,7 +225,7 @@ private struct ExpectedTable: Codable, Hashable {
     all = facts.columns.map(\.name)
     self.key = key
     self.refusal = refusal
-    // A view is what it selects, whenever it was made.
+    // A view is defined by its query, whenever it was created.
     self.isOne = isOne && facts.definition == nil
     hidesRows = facts.hidesRows
   }
@@ -230,12 +233,11 @@ private struct ExpectedTable: Codable, Hashable {
   var sql: String { PostgresName.qualified(schema, name) }
   var title: String { schema == "public" ? name : "\(schema).\(name)" }
 
-  /// What others have changed that concerns the run; nil if it may go on.
+  /// What others have changed that concerns the run, as a clause about the table; nil if the run
+  /// may continue.
   ///
-  /// A new column does not concern it, nor does one that it does not use.
-  ///
-  /// - Parameter now: What has the table's name now.
-  /// - Returns: The change in words, in a clause about the table.
+  /// New columns do not concern the run, nor do columns that it does not use. `now` is what
+  /// currently has the table's name.
   func change(to now: TableFacts) -> String? {
     guard let number = now.oid else {
       return now.former.map { "is named \($0) now" } ?? "is gone"
@@ -298,10 +300,10 @@ extension PostgresTable.Kind {
   }
 }
 
-/// A table or view as far as its rows depend on it, as the catalog has it now.
+/// The parts of a table or view that its rows depend on, as currently in the catalog.
 private struct TableFacts: Decodable {
-  /// A column, and what decides about its values: its number, which no other column of the table ever gets, and its type
-  /// with its collation, the same under any `search_path`.
+  /// A column, and what determines its values: its number, which no other column of the table ever
+  /// gets, and its type with its collation, written the same under any `search_path`.
   struct Column: Codable, Hashable {
     let number: Int64
     let name: String
@@ -314,18 +316,18 @@ private struct TableFacts: Decodable {
   let schema: String?
   let name: String?
   let kind: String?
-  /// The name that the table of the number has now, if that is another table.
+  /// The current name of the table with the OID, if that is another table.
   let former: String?
   let definition: String?
   let columns: [Column]
-  /// The columns of each index that keeps them unique at every moment, in alphabetical order.
+  /// The columns of each index that is unique at every moment, in alphabetical order.
   let keys: [[String]]
   let rules: [String]
   /// Whether policies decide which rows the role may see.
   let hidesRows: Bool
 
-  /// What the catalog says of tables by their names, or by their numbers where a name is empty, and the answer to another
-  /// query at the same moment.
+  /// What the catalog contains about tables, by name, or by OID if the name is empty, and the
+  /// answer to another query from the same moment.
   static func all(
     _ tables: [(name: String, oid: Int64)],
     _ other: String = "NULL",

@@ -11,10 +11,10 @@ extension PostgresColumn {
     case blob
     /// The text form of a number of any precision.
     case number
-    /// The text form of any other type: texts, times, JSON, arrays, ranges, enumerations, composites.
+    /// The text form of any other type: texts, times, JSON, arrays, ranges, enumerations,
+    /// composites.
     case text
 
-    /// Whether it is a floating-point number.
     var isReal: Bool { self == .real || self == .singleReal }
   }
 
@@ -32,7 +32,7 @@ extension PostgresColumn {
 
   /// The SQL that selects a value in the binary form that ``form`` describes.
   ///
-  /// The cast is needed even if the column has this type: its type may change during a run.
+  /// The cast is needed even if the column has this type, because its type may change during a run.
   func selection(of value: String) -> String {
     let type =
       switch form {
@@ -41,17 +41,17 @@ extension PostgresColumn {
       case .singleReal: "float4"
       case .real: "float8"
       case .blob: "bytea"
-      // As text it would lose its trailing spaces.
+      // A cast to text would remove its trailing spaces.
       case .text where baseType == 1042: "bpchar"
       case .number, .text: "text"
       }
     return "\(value)::pg_catalog.\(type)"
   }
 
-  /// What is selected of a table for a CSV copy: a value that the server writes in its text form.
+  /// The SQL that selects a value for a CSV copy, which the server writes in its text form.
   ///
-  /// That of most types is what a cast to text would make of the value, which costs more. Nor is a cast needed in case somebody
-  /// changes the column's type: a text form has no layout that could be misread.
+  /// For most types, the text form equals a cast to text, which costs more. Nor is a cast needed in
+  /// case the column's type changes: a text form has no layout that could be misread.
   func field(of name: String) -> String {
     switch (form, baseType) {
     case (.integer, _), (.singleReal, _), (.real, _), (.number, _): return name
@@ -59,25 +59,27 @@ extension PostgresColumn {
       return name  // Dates, times and intervals.
     case (.text, 114), (.text, 3802), (.text, 2950): return name  // JSON and UUIDs.
     case (.text, 1042): return "\(name)::pg_catalog.bpchar"
-    // A truth value is `t` in its own form, and an address has no mask in it.
+    // Unlike the cast, a type's own text form is `t` for a boolean, and lacks the mask of an
+    // address.
     default: return "\(name)::pg_catalog.text"
     }
   }
 
-  /// Whether the text form depends on the session's settings: that of a date, an array of dates, or a type that is not
-  /// known here.
+  /// Whether the text form depends on the session's settings, as that of a date, an array of dates,
+  /// or a type unknown here.
   var textDependsOnSettings: Bool {
     form == .text && baseKind != "e" && !Self.fixedTexts.contains(baseType)
   }
 
-  /// `char`, `name`, `text`, `json`, `cidr`, `macaddr`, `macaddr8`, `inet`, `bpchar`, `varchar`, `time`, `timetz`, `bit`,
-  /// `varbit`, `uuid`, `tsvector`, `jsonb`; arrays of `bool`, integers, `text`, `varchar` and `numeric`.
+  /// `char`, `name`, `text`, `json`, `cidr`, `macaddr`, `macaddr8`, `inet`, `bpchar`, `varchar`,
+  /// `time`, `timetz`, `bit`, `varbit`, `uuid`, `tsvector`, `jsonb`; arrays of `bool`, integers,
+  /// `text`, `varchar` and `numeric`.
   private static let fixedTexts: Set<UInt32> = [
     18, 19, 25, 114, 650, 829, 774, 869, 1042, 1043, 1083, 1266, 1560, 1562, 2950, 3614, 3802, 1000,
     1005, 1007, 1016, 1009, 1015, 1231,
   ]
 
-  /// The type in which values are compared with existing ones, and to which texts are cast.
+  /// The type for comparing values with existing ones, and for casting texts.
   ///
   /// A text too long for the column must be refused, not truncated by a cast.
   var comparedType: String {

@@ -1,7 +1,6 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// The database that a session is connected to.
 package struct PostgresDatabase: Sendable, Hashable {
   package let name: String
   package let role: String
@@ -9,14 +8,16 @@ package struct PostgresDatabase: Sendable, Hashable {
   package let version: String
   /// Whether the server is a standby, which is read-only.
   package let isInRecovery: Bool
-  /// Whether transactions are read-only by default.
   package let isReadOnlyByDefault: Bool
   /// The UUID for identifiers of a database that stores none.
   ///
-  /// It derives from the cluster and the database's OID, so a standby and a physical backup share it.
+  /// It derives from the cluster and the database's OID, so a standby and a physical backup share
+  /// it.
   package let derivedIdentity: String
 
-  /// Asks the server; not inside a transaction, since a refusal would abort it.
+  /// Asks the server.
+  ///
+  /// Must not be called inside a transaction, since a refusal would abort it.
   package init(of session: PostgresSession) throws(BatchError) {
     let facts = try session.execute(
       """
@@ -34,7 +35,7 @@ package struct PostgresDatabase: Sendable, Hashable {
     do {
       cluster = try session.text("SELECT system_identifier FROM pg_control_system()") ?? ""
     } catch {
-      // If the server does not reveal its identity, its address replaces it.
+      // If the server does not reveal its identity, use its address.
       guard [.insufficientPrivilege, .undefinedFunction].contains(error.postgres?.state) else {
         throw error
       }

@@ -1,9 +1,10 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// What identifies the rows of a table, and how its values become keys of identifiers.
+/// The columns that identify the rows of a table, and how their values become keys of identifiers.
 ///
-/// A single integer column is an integer key. Any other key is encoded, with one component for each column:
+/// A single integer column is an integer key. Any other key is encoded, with one component for each
+/// column:
 ///
 /// | type | component | order of the list |
 /// | --- | --- | --- |
@@ -13,17 +14,18 @@ package import BatchIdentifiers
 /// | `bytea` | BLOB | by bytes |
 /// | `numeric`, `real`, `double precision`, `boolean`, `char(n)`, dates and times, `interval`, `inet`, `cidr`, `macaddr`, `bit`, enumerations | TEXT, the text form | the server's |
 ///
-/// The text form is exact: cast back to its type, it yields the original value, whatever the session's time zone, date
-/// style and other settings. The list follows the
-/// order of the type, not of the text, so that an index can provide it; a list of such keys need not be sorted. Other
+/// The text form is exact: cast back to its type, it yields the original value, whatever the
+/// session's time zone, date style and other settings. The list follows the order of the type, not
+/// of the text, so that an index can provide it; a list of such keys need not be sorted. Other
 /// types (arrays, JSON, geometry, composites) cannot be keys.
 package struct PostgresKey: Sendable, Hashable {
-  /// Where the key comes from, which decides how far it can be trusted.
+  /// The origin of a key, which determines how far it can be trusted.
   package enum Origin: String, Sendable {
     case primaryKey
     /// A unique index over `NOT NULL` columns, in a table without a primary key.
     case uniqueIndex
-    /// Columns that nothing keeps unique: those named by the job, or those of a table whose children contain rows.
+    /// Columns without a unique constraint: those named by the job, or those of a table whose
+    /// children contain rows.
     case declared
   }
 
@@ -33,13 +35,12 @@ package struct PostgresKey: Sendable, Hashable {
     case uuid
     case text
     case blob
-    /// A type whose text form depends on settings; it is made of the binary form.
+    /// A type whose text form depends on settings and is made from the binary form.
     case binary(BinaryText)
     /// The text form of any other type.
     case other
   }
 
-  /// A column of the key.
   package struct Column: Sendable, Hashable {
     package let name: String
     /// The declared type, to which a text form is cast.
@@ -49,16 +50,14 @@ package struct PostgresKey: Sendable, Hashable {
     fileprivate let isUnsigned: Bool
   }
 
-  /// The columns, in the order of the key.
   package let columns: [Column]
   package let origin: Origin
   /// The index that finds rows by key, if there is one.
   package let index: String?
 
-  /// Whether the key is a single integer column.
   package var isInteger: Bool { columns.count == 1 && columns[0].form == .integer }
 
-  /// Whether the rows between two keys have keys between them, all of them different.
+  /// Whether two bounds select rows by key, with each key at most once.
   var canBeRange: Bool { isInteger && !columns[0].isUnsigned && origin != .declared }
 }
 
@@ -74,7 +73,8 @@ extension PostgresKey.Column {
     }
   }
 
-  /// An array of keys in SQL whose elements can be compared with the column, by an index if there is one.
+  /// An array of keys in SQL whose elements can be compared with the column, by an index if there
+  /// is one.
   func comparable(_ array: String) -> String {
     switch form {
     case .integer: isUnsigned ? "\(array)::pg_catalog.oid[]" : array
@@ -83,8 +83,8 @@ extension PostgresKey.Column {
     }
   }
 
-  /// The term of `ORDER BY`, with the table's name: the bare name would refer to the selected column, which has the
-  /// type of the text form.
+  /// The term of `ORDER BY`, with the table's name, because the bare name would refer to the
+  /// selected column, which has the type of the text form.
   func order(in table: PostgresTable) -> String {
     let name = PostgresName.qualified(table.name, name)
     return form == .text && !isOrderedByBytes ? "\(name) COLLATE \"C\"" : name
@@ -122,16 +122,16 @@ extension PostgresKey.Column {
     19: .text, 17: .blob,
   ]
 
-  /// The types whose text form is exact: `bool`, `bpchar`, `time`, `timetz`, `numeric`, `inet`, `cidr`, `macaddr`,
-  /// `macaddr8`, `bit`, `varbit`.
+  /// The types whose text form is exact: `bool`, `bpchar`, `time`, `timetz`, `numeric`, `inet`,
+  /// `cidr`, `macaddr`, `macaddr8`, `bit`, `varbit`.
   private static let exactTexts: Set<UInt32> = [
     16, 1042, 1083, 1266, 1700, 869, 650, 829, 774, 1560, 1562,
   ]
 }
 
 extension PostgresTable {
-  /// The key of the rows: the declared columns, the primary key, or the smallest unique index over `NOT NULL`
-  /// columns.
+  /// The key of the rows: the declared columns, the primary key, or the smallest unique index over
+  /// `NOT NULL` columns.
   ///
   /// - Throws: `BatchError` of code `unstableKey` if there is none.
   package func requireKey(declared names: [String]? = nil) throws(BatchError) -> PostgresKey {
@@ -168,9 +168,10 @@ extension PostgresTable {
     )
   }
 
-  /// The column of this name, which a job can set in rows that a key identifies.
+  /// The column of this name, if a job can set it.
   ///
-  /// - Throws: `BatchError` of code `unknownAttribute` for a generated column, `unstableKey` for a key column.
+  /// - Throws: `BatchError` of code `unknownAttribute` for a generated column, `unstableKey` for a
+  ///   key column.
   package func requireSettableColumn(
     named name: String,
     besides key: PostgresKey

@@ -1,19 +1,17 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Writes names in SQL.
 package enum PostgresName {
-  /// The name in double quotes, which spaces, quotes, keywords and letters of any script need.
+  /// The name in double quotes, which allow spaces, quotes, keywords and letters of any script.
   package static func quoted(_ name: String) -> String {
     "\"\(name.replacing("\"", with: "\"\""))\""
   }
 
-  /// The names, quoted and separated by commas.
   package static func list(_ names: some Sequence<String>) -> String {
     names.map(quoted).joined(separator: ", ")
   }
 
-  /// A qualified name: a table with its schema, a column with its table.
+  /// A qualified name: a table with its schema, or a column with its table.
   package static func qualified(_ whole: String, _ name: String) -> String {
     "\(quoted(whole)).\(quoted(name))"
   }
@@ -21,10 +19,9 @@ package enum PostgresName {
 
 /// The name of a table as a user wrote it: `orders`, `sales.orders`, `sales."Order Lines"`.
 ///
-/// A part in double quotes is taken literally. So is any other part if such a name exists; if not, it is folded to
-/// lower case, as the server does.
+/// A part in double quotes is taken literally. So is any other part if such a name exists; if not,
+/// it is folded to lower case, as the server does.
 struct WrittenName {
-  /// A part of a name, exact and folded.
   struct Part: Equatable {
     let exact: String
     let folded: String
@@ -33,9 +30,8 @@ struct WrittenName {
   let schema: Part?
   let table: Part
 
-  /// Parses a name.
-  ///
-  /// - Throws: `BatchError` of code `unknownEntity` for an open quote, an empty part or too many parts.
+  /// - Throws: `BatchError` of code `unknownEntity` for an open quote, an empty part or too many
+  ///   parts.
   init(_ text: String) throws(BatchError) {
     var parts: [Part] = []
     var rest = text[...]
@@ -72,7 +68,7 @@ struct WrittenName {
     return nil
   }
 
-  /// A part as it is written to be meant to the letter.
+  /// Quotes a part of a name if it would otherwise not be read literally.
   static func text(_ part: String) -> String {
     part.contains(".") || part.contains("\"") ? PostgresName.quoted(part) : part
   }

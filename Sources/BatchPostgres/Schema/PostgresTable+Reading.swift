@@ -5,9 +5,9 @@ import BatchPlatform
 extension PostgresTable {
   /// Reads a table's description from the catalog, inside the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - name: `orders`, `sales.orders`, `"Orders"`; without a schema it is looked up in the session's `search_path`.
-  ///   - session: The session to use.
+  /// The name is `orders`, `sales.orders` or `"Orders"`; without a schema, it is looked up in the
+  /// session's `search_path`.
+  ///
   /// - Throws: `BatchError` of code `unknownEntity` with the nearest existing name.
   package init(named name: String, in session: PostgresSession) throws(BatchError) {
     let written = try WrittenName(name)
@@ -28,9 +28,11 @@ extension PostgresTable {
     try self.init(found, 0, in: session)
   }
 
-  /// All tables and views of the database except those of the server and of runs, inside the caller's transaction.
+  /// All tables and views of the database except those of the server and of runs, inside the
+  /// caller's transaction.
   ///
-  /// Partitions are a part of their table. What is found by its name alone comes first.
+  /// Excludes partitions, which are part of their table. Tables that can be found without a schema
+  /// come first.
   package static func all(in session: PostgresSession) throws(BatchError) -> [PostgresTable] {
     let found = try session.execute(
       """
@@ -43,7 +45,7 @@ extension PostgresTable {
     return tables
   }
 
-  /// What the catalog says of a table `c` in a schema `n`.
+  /// The query for a table `c` in a schema `n` of the catalog.
   private static let facts = """
     SELECT c.oid, n.nspname, c.relname, c.relkind, row_security_active(c.oid),
       CASE c.relkind
@@ -68,13 +70,13 @@ extension PostgresTable {
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     """
 
-  /// Which of them somebody may mean who names one.
+  /// The condition for tables that a user may mean by a name.
   private static let isListed = """
     c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
       AND n.nspname <> 'information_schema' AND left(n.nspname, 3) <> 'pg_' AND left(c.relname, 7) <> '_batch_'
     """
 
-  /// Reads the rest of a table of which the facts are known.
+  /// Reads the rest of a table whose facts are known.
   private init(
     _ found: PostgresResult,
     _ row: Int,
@@ -118,7 +120,7 @@ extension PostgresTable {
     _ name: String,
     in session: PostgresSession
   ) throws(BatchError) -> BatchError {
-    // Bounded: some databases have a hundred thousand tables.
+    // The limit is needed because some databases have a hundred thousand tables.
     let rows = try session.execute(
       """
       SELECT CASE WHEN n.nspname = ANY (current_schemas(false)) THEN '' ELSE n.nspname || '.' END || c.relname
@@ -250,7 +252,7 @@ extension PostgresTable.ForeignKey {
         ORDER BY k.place))
       """
     }
-    // Without the copies that a partition inherits.
+    // Excludes the copies that a partition inherits.
     return """
       SELECT c.conname, c.conrelid::regclass, \(names("conkey", "conrelid")), c.confrelid::regclass,
         \(names("confkey", "confrelid")), c.confdeltype, c.condeferred, c.confupdtype

@@ -14,7 +14,6 @@ package struct PostgresTable: Sendable {
 
   /// The privileges of the session's role.
   package struct Rights: Sendable, Hashable {
-    /// Whether it may use the schema.
     package var usesSchema = false
     /// Whether it may read any column.
     package var selects = false
@@ -29,7 +28,7 @@ package struct PostgresTable: Sendable {
     package let function: String
     /// `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE`.
     package let events: [String]
-    /// The columns whose update it is about; empty for all.
+    /// The columns whose updates fire it; empty for all.
     package let columns: [String]
     /// `BEFORE`, `AFTER`, `INSTEAD OF`.
     package let time: String
@@ -50,7 +49,6 @@ package struct PostgresTable: Sendable {
     package let targetColumns: [String]
     /// What happens when the referenced row is deleted: `CASCADE`, `SET NULL`, ….
     package let onDelete: String
-    /// What happens when the referenced key changes.
     package let onUpdate: String
     /// Whether it is checked at the end of the transaction.
     package let isDeferred: Bool
@@ -60,7 +58,6 @@ package struct PostgresTable: Sendable {
     package let name: String
     /// The key columns; nil for an expression.
     package let columns: [String?]
-    /// Which of them are in descending order.
     package let isDescending: [Bool]
     package let isPrimary: Bool
     package let isUnique: Bool
@@ -70,16 +67,15 @@ package struct PostgresTable: Sendable {
     package let isImmediate: Bool
     /// Whether it omits rows.
     package let isPartial: Bool
-    /// Whether a constraint of the table has it.
+    /// Whether a constraint of the table uses it.
     package let isOfConstraint: Bool
     package let definition: String
   }
 
-  /// The table's OID in the catalog.
   package let oid: Int64
   package let schema: String
   package let name: String
-  /// Whether its name alone finds it.
+  /// Whether the table is found without its schema.
   package let isVisible: Bool
   package let kind: Kind
   package let columns: [PostgresColumn]
@@ -91,21 +87,20 @@ package struct PostgresTable: Sendable {
   package let references: [ForeignKey]
   /// The foreign keys, of this and other tables, that refer to its rows.
   package let referrers: [ForeignKey]
-  /// The number of partitions, if it is partitioned.
   package let partitionCount: Int
-  /// The columns that decide in which partition a row is.
+  /// The columns that determine the partition of a row.
   package let partitionColumns: [String]
   /// Whether other tables inherit from it, so that no index keeps a key unique over all its rows.
   package let hasChildren: Bool
   /// Whether policies decide which rows the role may see and write.
   package let hasRowSecurity: Bool
-  /// Whether policies decide that for some roles.
+  /// Whether policies apply to some roles.
   package let enablesRowSecurity: Bool
   package let rights: Rights
-  /// The number of rows at the last ANALYZE of the table or its partitions; nil if there was none, and for a view.
+  /// The number of rows at the last ANALYZE of the table or its partitions; nil if there was none,
+  /// and for a view.
   package let estimatedCount: Int?
 
-  /// The table in SQL.
   package var sql: String { PostgresName.qualified(schema, name) }
 
   /// The table as a job names it.
@@ -132,9 +127,9 @@ package struct PostgresTable: Sendable {
     ).about(.attribute(name))
   }
 
-  /// Whether the outcome of rows can depend on the order in which they change, by constraints or triggers.
+  /// Whether constraints or triggers can make the outcome depend on the order in which rows change.
   ///
-  /// The columns are those that are set; nil if rows are deleted.
+  /// `columns` are those that are set; nil if rows are deleted.
   package func isAffectedByOrder(of columns: [String]? = nil) -> Bool {
     let event = columns == nil ? "DELETE" : "UPDATE"
     if triggers.contains(where: { $0.isEnabled && $0.events.contains(event) }) { return true }
@@ -147,11 +142,8 @@ package struct PostgresTable: Sendable {
     }
   }
 
-  /// Checks the role's privileges.
+  /// Checks the role's privileges to set columns or delete rows.
   ///
-  /// - Parameters:
-  ///   - columns: The columns to set.
-  ///   - deletes: Whether to delete rows.
   /// - Throws: `BatchError` of code `accessDenied` that names the missing privilege.
   package func requireRights(setting columns: [String] = [], deletes: Bool = false)
     throws(BatchError)
@@ -176,11 +168,9 @@ package struct PostgresTable: Sendable {
   }
 }
 
-/// A column of a table.
 package struct PostgresColumn: Sendable, Hashable {
   /// Where the values of an identity column come from.
   package enum Identity: String, Sendable {
-    /// From a sequence, always.
     case always = "a"
     /// From a sequence, unless a value is given.
     case byDefault = "d"
@@ -189,9 +179,11 @@ package struct PostgresColumn: Sendable, Hashable {
   package let name: String
   /// The declared type: `numeric(10,2)`, `text[]`.
   package let type: String
-  /// The OID in `pg_type` of the type beneath the domain; of the type itself if it is not a domain.
+  /// The OID in `pg_type` of the type beneath the domain, or of the type itself if it is not a
+  /// domain.
   package let baseType: UInt32
-  /// The kind of that type, by the letters of `pg_type.typtype`: `b` for a base type, `e` for an enumeration.
+  /// The kind of that type, by the letters of `pg_type.typtype`: `b` for a base type, `e` for an
+  /// enumeration.
   package let baseKind: String
   /// Whether the type is a domain, whose checks apply to each value.
   package let isDomain: Bool
@@ -202,7 +194,6 @@ package struct PostgresColumn: Sendable, Hashable {
   package let hasDefault: Bool
   /// Whether texts are ordered by their bytes.
   package let isOrderedByBytes: Bool
-  /// Whether the role may set it.
   package let isUpdatable: Bool
 }
 #endif
