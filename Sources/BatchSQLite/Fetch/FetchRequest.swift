@@ -25,7 +25,9 @@ public struct FetchRequest: Sendable {
   package var query: SQLExpression?
   /// The condition that rows must satisfy; nil for all rows.
   public var predicate: SQLExpression?
-  /// The order; the key decides between equal rows, and alone if this is empty.
+  /// The sort order.
+  ///
+  /// The key decides between equal rows, and is the only criterion if this is empty.
   public var orderBy: [SortTerm]
   /// The maximum number of identifiers; nil for all.
   public var limit: Int?
@@ -51,7 +53,7 @@ public struct FetchRequest: Sendable {
     )
   }
 
-  /// Makes a request whose predicate has a location.
+  /// Makes a request whose predicate records where it was written.
   public init(
     entity: String,
     predicate: SQLExpression?,

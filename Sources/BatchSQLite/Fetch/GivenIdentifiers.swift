@@ -1,18 +1,14 @@
 package import BatchIdentifiers
 
 extension PackedIdentifiers {
-  /// The identifiers of which no earlier one names the same row of a table.
+  /// The identifiers without those that name the same row of a table as an earlier one.
   ///
-  /// SQLite takes different keys for the same one where a column has a collation such as NOCASE, or
-  /// converts what it stores. Rows that a query finds have one key each; what somebody has written
-  /// down may have several.
+  /// SQLite considers different keys equal if a column has a collation such as NOCASE, or converts
+  /// what it stores. Rows that a query finds have one key each, but a list written by hand may name
+  /// a row by several.
   ///
-  /// - Parameters:
-  ///   - entity: The entity.
-  ///   - key: Its key.
-  ///   - connection: A connection to the database; nothing is written there.
-  /// - Returns: The list itself if all keys are as SQLite would store and tell them apart.
-  /// - Throws: Errors of SQLite, or of reading the list.
+  /// Returns the list itself if SQLite would store and distinguish all keys as they are. Writes
+  /// nothing to the database.
   package func distinctRows(
     of entity: Entity,
     by key: EntityKey,
@@ -59,7 +55,7 @@ extension PackedIdentifiers {
   /// How many keys are decoded at a time.
   private static var partCount: Int { 10_000 }
 
-  /// Whether SQLite could take a key for one with other bytes.
+  /// Whether SQLite could consider a key equal to one with other bytes.
   private func mayNameRowsTwice(_ columns: [KeyColumn]) throws(BatchError) -> Bool {
     var reader = EncodedKey.ComponentReader()
     var isPlain = true
@@ -77,7 +73,6 @@ extension PackedIdentifiers {
   }
 }
 
-/// How SQLite stores and compares a column of a key.
 private struct KeyColumn {
   let name: String
   let collation: String
@@ -90,12 +85,12 @@ private struct KeyColumn {
     kept = entity.attributes.first { $0.column == name }?.keptClasses ?? []
   }
 
-  /// Whether only the same bytes are the same value to SQLite.
+  /// Whether SQLite considers values equal only if their bytes are.
   func isPlain(_ component: RawKeyComponent) -> Bool {
     switch component {
     case .null, .blob: true
     case .text: kept.contains(.text) && SQLName.equal(collation, "BINARY")
-    // A column that keeps both has 1 and 1.0 as the same key.
+    // A column that keeps both classes considers 1 and 1.0 the same key.
     case .integer: kept.contains(.integer) && !kept.contains(.real)
     case .real: kept.contains(.real) && !kept.contains(.integer)
     }

@@ -1,31 +1,29 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// A fetch of identifiers by one or several readers, which can be interrupted.
+/// An interruptible fetch of identifiers by one or several readers.
 ///
-/// Several readers share the work if rows are selected in the order of their rowids, and SQLite can
-/// find those in a range of rowids without reading others: then each fetches its own ranges on its own connection, all from the same state of the
-/// database. Otherwise a single reader fetches everything.
+/// Several readers share the work if rows are selected in rowid order, and SQLite can find them in
+/// a range of rowids without reading others. Each reader then fetches its own ranges on its own
+/// connection, all from the same snapshot of the database. Otherwise, a single reader fetches
+/// everything.
 package struct IdentifierFetch: Sendable {
-  /// The approximate number of ranges per reader: a reader takes the next one when it finishes one,
-  /// since rows may be distributed unevenly.
+  /// The approximate number of ranges per reader.
+  ///
+  /// A reader takes the next range when it finishes one, since rows may be distributed unevenly.
   private static let rangesPerReader = 8
-  /// The minimum number of possible rowids that justifies a second connection.
+  /// The smallest span of rowids that justifies a second connection.
   private static let smallestSpan = 100_000
-  /// How often to try to catch a moment without commits.
+  /// How often to try to find a moment without commits.
   private static let attempts = 8
 
   private let query: IdentifierQuery
   private let readers: [StoreConnection]
   private let spill: BlockSpill?
 
-  /// Prepares a fetch by a maximum number of connections; reads nothing.
+  /// Prepares a fetch by at most `count` connections; reads nothing.
   ///
-  /// - Parameters:
-  ///   - query: The query.
-  ///   - store: The store.
-  ///   - count: The maximum number of connections.
-  ///   - spill: Where the list's blocks go; nil to keep all of them in memory.
+  /// `spill` is where the list's blocks go; nil keeps them all in memory.
   package init(
     _ query: IdentifierQuery,
     from store: Store,
@@ -38,14 +36,15 @@ package struct IdentifierFetch: Sendable {
     readers = [store.connection(label: "batch.fetch.0")] + others
   }
 
-  /// Makes the fetch fail with `BatchError` of code `interrupted`; from any thread.
+  /// Makes the fetch fail with `BatchError` of code `interrupted`, from any thread.
   package func interrupt() {
     for reader in readers { reader.interrupt() }
   }
 
-  /// The identifiers of committed rows, all from one moment.
+  /// The identifiers of committed rows, all from one snapshot.
   ///
-  /// - Complexity: O(*n*) time; memory only for the part of the compressed list that is not spilled.
+  /// - Complexity: O(*n*) time. Needs memory only for the part of the compressed list that is not
+  ///   spilled.
   package func run(store: StoreIdentity) async throws(BatchError) -> PackedIdentifiers {
     do throws(BatchError) { return try await fetch(store) } catch { throw query.located(error) }
   }
@@ -75,7 +74,7 @@ package struct IdentifierFetch: Sendable {
 
   // MARK: Several readers
 
-  /// Begins a transaction on each reader in the same state of the database.
+  /// Begins a transaction on each reader, all with the same snapshot.
   ///
   /// - Returns: The ranges to fetch; nil, with no transaction begun, if a single reader is to fetch
   ///   everything.
@@ -110,7 +109,7 @@ package struct IdentifierFetch: Sendable {
 
   private static func begin(_ connection: Connection) throws(BatchError) {
     try connection.execute("BEGIN")
-    // The transaction begins with the first read.
+    // A deferred transaction begins with its first read.
     _ = try connection.value("SELECT count(*) FROM sqlite_schema")
   }
 
@@ -124,7 +123,7 @@ package struct IdentifierFetch: Sendable {
   ) async throws(BatchError) -> PackedIdentifiers {
     let next = Lock(0)
     let (query, spill) = (query, spill)
-    // Group tasks throw any error, so theirs are values.
+    // A task group's errors are untyped, so tasks return theirs as values.
     let answers = await withTaskGroup(of: Result<[(Int, PackedIdentifiers)], BatchError>.self) {
       group in
       for reader in readers {
@@ -140,7 +139,7 @@ package struct IdentifierFetch: Sendable {
             try await reader.perform(Self.end)
             return .success(lists)
           } catch {
-            // The others need not read on.
+            // The other readers can stop.
             next.withLock { $0 = ranges.count }
             return .failure(error)
           }
@@ -154,7 +153,7 @@ package struct IdentifierFetch: Sendable {
     return .joining(parts, isSorted: query.isOfRowIDs ? true : try Self.isSorted(parts))
   }
 
-  /// Whether the keys of lists ascend throughout.
+  /// Whether the keys of consecutive lists ascend throughout.
   private static func isSorted(_ parts: [PackedIdentifiers]) throws(BatchError) -> Bool {
     let parts = parts.filter { $0.count > 0 }
     guard parts.allSatisfy(\.isSorted) else { return false }
@@ -172,7 +171,7 @@ package struct IdentifierFetch: Sendable {
 }
 
 extension IdentifierQuery {
-  /// The same query, whose fetch fails if what its statement reads is not as it is now.
+  /// The same query, whose fetch fails if the schema of what it reads changes.
   package func expectingSchema(in connection: Connection) throws(BatchError) -> IdentifierQuery {
     var query = self
     query.expected = try ExpectedSchema(

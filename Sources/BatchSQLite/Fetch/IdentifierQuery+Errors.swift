@@ -1,7 +1,8 @@
 import BatchIdentifiers
 
 extension IdentifierQuery {
-  /// An error of fetching or counting rows, at the caller's condition if that has no value for a row.
+  /// An error of fetching or counting rows, placed at the caller's condition if that cannot be
+  /// computed for a row.
   func located(_ error: BatchError) -> BatchError {
     guard let predicatePlace, let sqlite = error.sqlite, sqlite.isAboutRows else { return error }
     var error = error
@@ -23,7 +24,6 @@ extension IdentifierQuery {
     )
   }
 
-  /// The error of a row whose key is too long for a list.
   func tooLong(_ byteCount: Int) -> BatchError {
     let columns = key.columns.map(SQLName.standard)
     let length = columns.map { "coalesce(length(CAST(\($0) AS BLOB)), 0)" }

@@ -1,16 +1,16 @@
 package import BatchIdentifiers
 
-/// Finds few rows by an index of the condition, where SQLite would scan the table.
+/// Finds a few rows by an index for the condition where SQLite would scan the table.
 ///
 /// Rowids are selected in ascending order. SQLite cannot know how many rows satisfy a condition
 /// such as `created_at < …`, so it often reads the whole table in that order instead of finding
 /// rows by an index and sorting them. For few rows, that is the wrong choice.
 extension IdentifierQuery {
   /// Fetches the rowids by an index and sorts them, if SQLite would scan the table and an index
-  /// finds few; nil otherwise.
+  /// finds few; otherwise nil.
   ///
-  /// Call it inside one read transaction. It finds out by trying, with a small part of the steps of
-  /// a scan.
+  /// Must be called inside one read transaction. Decides by a trial that takes a small part of a
+  /// scan's steps.
   package func fetchFew(
     in connection: Connection,
     store: StoreIdentity
@@ -33,7 +33,7 @@ extension IdentifierQuery {
     return list
   }
 
-  /// SQLite's plan for fetching this many rows, with its statement.
+  /// SQLite's plan for fetching this many rows, with the statement.
   package func plan(
     forRows count: Int,
     in connection: Connection
@@ -48,7 +48,7 @@ extension IdentifierQuery {
   private static let rowsPerStep = 4
   /// The approximate steps per row found by an index.
   private static let stepsPerRow = 8
-  /// Keeps a trial from holding more than a few megabytes of rowids.
+  /// Limits the rowids held by a trial to a few megabytes.
   private static let mostSteps = 4_000_000
 
   private var unorderedSQL: String {

@@ -11,19 +11,18 @@ package struct IdentifierQuery: Sendable {
   /// The order without the key, or empty.
   private var termOrder: String
   private var window: Window
-  /// The caller's condition, besides the entity's own.
+  /// The caller's condition, without the entity's own.
   private let predicate: String?
-  /// Where the caller wrote it.
+  /// Where the caller wrote the condition.
   private(set) var predicatePlace: String?
   private let parameters: Parameters
-  /// Whether this is a part of another query, whose keys are checked there.
+  /// Whether this is a part of another query, which has already checked the keys.
   private var isPart = false
-  /// Whether the condition reads rows other than the one it is about.
+  /// Whether the condition reads other rows than the one it is applied to.
   package let readsRelatedRows: Bool
-  /// What the schema must be like while it is fetched; nil for anything.
+  /// The schema that the fetch requires; nil to accept any.
   var expected: ExpectedSchema?
 
-  /// The window of matching rows to fetch.
   private struct Window {
     var offset = 0
     var limit: Int?
@@ -41,11 +40,6 @@ package struct IdentifierQuery: Sendable {
 
   /// Resolves, checks and compiles a request; runs nothing.
   ///
-  /// - Parameters:
-  ///   - request: The request.
-  ///   - schema: The entities.
-  ///   - expected: What the schema must be like; nil for anything.
-  ///   - connection: The connection.
   /// - Throws: `BatchError` that names the invalid entity, attribute or expression.
   package init(
     _ request: FetchRequest,
@@ -143,10 +137,9 @@ package struct IdentifierQuery: Sendable {
       + " ORDER BY \(order)\(window.sql)"
   }
 
-  /// The query in the order in which rows lie in their table, unless another one was asked for or
-  /// decides which rows are selected.
+  /// The query in rowid order, unless an order was requested or decides which rows are selected.
   ///
-  /// Then the rows of a chunk share pages, whatever their keys are.
+  /// In rowid order, the rows of a chunk share pages, whatever their keys are.
   package func inRowIDOrder() -> IdentifierQuery {
     guard let name = key.rowIDName, entity.kind == .table, termOrder.isEmpty, window.isWhole else {
       return self
@@ -156,13 +149,11 @@ package struct IdentifierQuery: Sendable {
     return query
   }
 
-  /// Whether an order was asked for.
   package var isOrdered: Bool { !termOrder.isEmpty }
 
   /// Whether the order decides which rows are selected.
   package var isLimited: Bool { !window.isWhole }
 
-  /// The query with another order, in SQL.
   package func ordered(by terms: [String]) -> IdentifierQuery {
     var query = self
     query.order = (terms + key.columns.map(SQLName.quoted)).joined(separator: ", ")
@@ -170,7 +161,6 @@ package struct IdentifierQuery: Sendable {
     return query
   }
 
-  /// The query for a number of first rows.
   package func first(_ count: Int) -> IdentifierQuery {
     var query = self
     query.window.limit = min(count, window.limit ?? count)
@@ -178,9 +168,11 @@ package struct IdentifierQuery: Sendable {
     return query
   }
 
-  /// Fetches the identifiers directly into a list; call it inside one read transaction.
+  /// Fetches the identifiers directly into a list.
   ///
-  /// - Complexity: O(*n*) time; memory only for the compressed list.
+  /// Must be called inside one read transaction.
+  ///
+  /// - Complexity: O(*n*) time. Needs memory only for the compressed list.
   package func fetch(
     in connection: Connection,
     store: StoreIdentity
@@ -188,7 +180,9 @@ package struct IdentifierQuery: Sendable {
     try fetch(in: connection, store: store, spill: nil).loaded()
   }
 
-  /// Fetches the identifiers, whose blocks go where `spill` says; call it inside one read transaction.
+  /// Fetches the identifiers, whose blocks go where `spill` says.
+  ///
+  /// Must be called inside one read transaction.
   func fetch(
     in connection: Connection,
     store: StoreIdentity,
@@ -207,10 +201,10 @@ package struct IdentifierQuery: Sendable {
 
   /// The list of all rows of a table whose rowids have no gaps; nil for others.
   ///
-  /// Call it inside one read transaction. To count rows, SQLite reads the pages of the smallest
-  /// index without their entries, which takes a tenth of the time, so a table that only grew is not
-  /// read at all. A few rowids are looked up first, since most tables with gaps miss one of them
-  /// and need not be counted in vain.
+  /// Must be called inside one read transaction. To count rows, SQLite reads the pages of the
+  /// smallest index without their entries, which takes a tenth of the time, so a table that only
+  /// grew is not read at all. First looks up a few rowids, since most tables with gaps lack one of
+  /// them and need not be counted.
   func fetchUnbroken(
     in connection: Connection,
     store: StoreIdentity
@@ -243,21 +237,21 @@ package struct IdentifierQuery: Sendable {
   /// A smaller span of rowids is fast to fetch.
   private static let smallestUnbroken = 10_000
 
-  /// Whether it selects rowids in ascending order, of all rows that satisfy its condition.
+  /// Whether it selects all rows that satisfy its condition, in ascending order of the rowids,
+  /// which are the keys.
   var isOfRowIDs: Bool {
     key.origin == .rowID && order == SQLName.quoted(key.columns[0]) && window.isWhole
   }
 
-  /// The column of the rowids, quoted.
   private var rowIDColumn: String { SQLName.quoted(key.rowIDName ?? key.columns[0]) }
 
-  /// Whether rows come in the order of the rowids, whatever their keys are, all that satisfy the
-  /// condition.
+  /// Whether it selects all rows that satisfy the condition in rowid order, whatever their keys
+  /// are.
   private var isInRowIDOrder: Bool {
     (key.isRowID || key.rowIDName != nil) && order == rowIDColumn && window.isWhole
   }
 
-  /// The least and the greatest rowid of the table; nil if it has no rows.
+  /// The smallest and the greatest rowid of the table; nil if it has no rows.
   func boundsOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
     let column = rowIDColumn
     let table = SQLName.quoted(entity.table)
@@ -268,10 +262,10 @@ package struct IdentifierQuery: Sendable {
     return least...greatest
   }
 
-  /// The range of rowids, if the rows in a part of it can be fetched without reading others; nil
-  /// otherwise, and for an empty table.
+  /// The range of rowids, if a part of it can be fetched without reading rows outside; otherwise
+  /// nil, and for an empty table.
   func rangeOfRowIDs(in connection: Connection) throws(BatchError) -> ClosedRange<Int64>? {
-    // A column of integers may have other values, so that all keys are of another kind.
+    // A column of integers may have other values, which would make all keys another kind.
     guard isInRowIDOrder, isOfRowIDs || !key.prefersIntegers, case .named = parameters else {
       return nil
     }
@@ -318,7 +312,6 @@ package struct IdentifierQuery: Sendable {
       """
   }
 
-  /// The number of rows that satisfy the request.
   package func count(in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare(
       window.isWhole
@@ -331,14 +324,12 @@ package struct IdentifierQuery: Sendable {
     } catch { throw located(error) }
   }
 
-  /// The number of all rows of the entity.
   package func countAll(in connection: Connection) throws(BatchError) -> Int {
     let statement = try connection.prepare("SELECT count(*) FROM \(entity.rowSource)")
     try bind(to: statement)
     return try statement.step() ? Int(statement.integer(at: 0)) : 0
   }
 
-  /// SQLite's plan for the fetch.
   package func queryPlan(in connection: Connection) throws(BatchError) -> QueryPlan {
     try QueryPlan(of: sql, in: connection)
   }
@@ -351,9 +342,8 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// Measures how long it takes to check the condition again for the rows of some keys.
-  ///
-  /// - Returns: The time; nil if it exceeds `limit`.
+  /// Measures how long it takes to check the condition again for the rows of some keys; nil if
+  /// longer than `limit`.
   package func timeToRecheck(
     _ keys: ChunkKeys,
     atMost limit: Duration,
@@ -390,7 +380,7 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// Reads columns other than the key of the rows that satisfy the request, or of the first.
+  /// Reads columns other than the key of the rows that satisfy the request, up to `limit`.
   package func select(
     _ expressions: [String],
     limit: Int? = nil,
@@ -408,11 +398,11 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// The table and ` WHERE …` for the rows of some keys that satisfy the condition, for statements
-  /// that change them; updates have ` SET …` in between.
+  /// The table and ` WHERE …` for those rows of some keys that satisfy the condition, for
+  /// statements that change them; updates have ` SET …` in between.
   ///
   /// The condition precedes the keys, so that the keys' parameters take the numbers after its own.
-  /// Rowids are found in their own order, even if the condition has an index; other keys are
+  /// Rowids are found in their own order, even if the condition has an index. Other keys are
   /// compared as stored, like an object's identifier.
   package func rows(of keys: ChunkKeys, set: String = "") -> String {
     var found = keys.condition(key: key)
@@ -424,7 +414,6 @@ package struct IdentifierQuery: Sendable {
     return "\(table)\(set)\(condition.isEmpty ? " WHERE \(found)" : "\(condition) AND \(found)")"
   }
 
-  /// The number of the condition's parameters.
   package var parameterCount: Int {
     switch parameters {
     case .named(let values): values.count
@@ -432,7 +421,6 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// Binds the condition's parameters.
   package func bind(to statement: borrowing Statement) throws(BatchError) {
     switch parameters {
     case .named(let values): try statement.bind(values)
@@ -483,7 +471,7 @@ package struct IdentifierQuery: Sendable {
     return sql
   }
 
-  /// Prepares a statement about the rows that satisfy the request, and binds the request's values.
+  /// Prepares a statement on the rows that satisfy the request, and binds the request's values.
   package func prepare(
     _ sql: String,
     in connection: Connection
@@ -493,7 +481,7 @@ package struct IdentifierQuery: Sendable {
     return statement
   }
 
-  /// The list of integer keys, or nil if a key is not an integer.
+  /// The list of integer keys; nil if a key is not an integer.
   private func fetchIntegers(
     in connection: Connection,
     store: StoreIdentity,
@@ -515,7 +503,6 @@ package struct IdentifierQuery: Sendable {
     return builder.finishPacked()
   }
 
-  /// The list of the keys that a statement selects.
   private func keys(
     from statement: borrowing Statement,
     store: StoreIdentity,
@@ -550,8 +537,8 @@ package struct IdentifierQuery: Sendable {
     return builder.finishPacked()
   }
 
-  /// Refuses a key that the database does not itself keep unique, if a selected row shares one
-  /// with another row, selected or not: the key alone finds the rows again.
+  /// Refuses a key without a unique constraint if a selected row shares it with another row,
+  /// selected or not, since only the key finds the rows again.
   ///
   /// - Complexity: Reads the keys of all rows, and sorts them unless an index does.
   package func refuseDuplicates(in connection: Connection) throws(BatchError) {
@@ -578,7 +565,6 @@ package struct IdentifierQuery: Sendable {
 }
 
 extension Entity {
-  /// The key made of columns named by a job.
   fileprivate func declaredKey(_ names: [String]) throws(BatchError) -> EntityKey {
     var columns: [String] = []
     for name in names { columns.append(try requireAttribute(named: name).column) }

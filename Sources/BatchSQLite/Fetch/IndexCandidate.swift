@@ -20,10 +20,11 @@ package struct IndexCandidate: Sendable, Hashable {
 }
 
 extension Connection {
-  /// The candidates that SQLite would use for a statement if they existed.
+  /// The candidates that SQLite would use for a statement if they existed; empty if that cannot be
+  /// determined.
   ///
   /// SQLite itself decides, in an empty in-memory database with the same tables and indexes, and
-  /// all candidates. Empty if the tables cannot be created there.
+  /// all candidates.
   package func missingIndexes(
     for sql: String,
     about tables: [String],

@@ -3,7 +3,6 @@ package import BatchIdentifiers
 
 /// Reads the first rows of a selection, with the results of some expressions.
 package struct RowSampler {
-  /// A row, before and after.
   package struct Row: Sendable {
     /// The key, as in a URI.
     package let identifier: String
@@ -16,8 +15,8 @@ package struct RowSampler {
   private let columns: [String]
   private let after: [SQLExpression]?
 
-  /// Makes a sampler of some columns, with an expression for each, over the rows of a query or, if
-  /// given, of a list.
+  /// Makes a sampler of some columns, with an expression for each, over the rows of a list if
+  /// given, otherwise of a query.
   package init(
     _ query: IdentifierQuery,
     list: PackedIdentifiers?,
@@ -30,7 +29,6 @@ package struct RowSampler {
     self.after = after
   }
 
-  /// The first rows.
   package func rows(limit: Int, in connection: Connection) throws(BatchError) -> [Row] {
     var rows: [Row] = []
     try forEachRow(limit: limit, in: connection) { row throws(BatchError) in
@@ -50,15 +48,9 @@ package struct RowSampler {
     return rows
   }
 
-  /// Evaluates the first rows' new values.
+  /// Evaluates the new values of the first rows, until `body` returns false.
   ///
-  /// - Parameters:
-  ///   - limit: The number of rows.
-  ///   - connection: The connection.
-  ///   - body: Called with the values of the columns; returns whether to continue.
-  /// - Returns: The error of the first row for which an expression fails, which ends it; nil if
-  ///   none does.
-  /// - Throws: Other errors of SQLite.
+  /// - Returns: The error of the first row for which an expression fails; nil if none does.
   package func forEachChange(
     limit: Int,
     in connection: Connection,
@@ -78,10 +70,10 @@ package struct RowSampler {
     }
   }
 
-  /// Reads rows and drops them, as many as there is time for.
+  /// Reads and discards as many rows as the time allows.
   ///
-  /// - Returns: Their number, roughly how many bytes SQLite needs for them, and how many of their texts
-  ///   are not UTF-8.
+  /// - Returns: Their number, roughly how many bytes SQLite needs for them, and how many of their
+  ///   texts are not UTF-8.
   package func read(
     limit: Int,
     within time: Duration,

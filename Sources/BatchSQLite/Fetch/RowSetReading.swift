@@ -7,9 +7,8 @@ package struct RowSetReading: Sendable {
   private let entity: Entity
   private let key: EntityKey
 
-  /// The rows read.
   package struct Rows: Sendable {
-    /// The values, a row for each row found, in key order.
+    /// The values, with a row for each row found, in key order.
     package fileprivate(set) var values: ValueBlock
     /// The index of each row's key.
     package fileprivate(set) var numbers: [Int] = []
@@ -17,7 +16,7 @@ package struct RowSetReading: Sendable {
     package fileprivate(set) var reached: Int
   }
 
-  /// Makes a reading of columns of an entity whose key is the rowid.
+  /// Prepares to read columns of an entity whose key is the rowid.
   package init(of columns: [String], in entity: Entity) throws(BatchError) {
     self.columns = columns
     self.entity = entity
@@ -27,7 +26,7 @@ package struct RowSetReading: Sendable {
   private func sql(for keys: ChunkKeys) -> String {
     let names = columns.map(SQLName.quoted) + [SQLName.quoted(key.columns[0])]
     let conditions = [keys.condition(key: key), entity.condition].compactMap(\.self)
-    // In the order of the keys.
+    // In key order.
     return """
       SELECT \(RowCollector.columns(names)) FROM \(SQLName.quoted(entity.table)) NOT INDEXED \
       WHERE \(conditions.joined(separator: " AND "))
@@ -36,13 +35,9 @@ package struct RowSetReading: Sendable {
 
   /// Reads the rows of some keys, in the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - keys: The keys.
-  ///   - byteLimit: How many bytes of texts and blobs to hold; the row that reaches this is the
-  ///     last.
-  ///   - connection: The connection.
+  /// The row whose texts and blobs reach `byteLimit` bytes is the last.
+  ///
   /// - Returns: The rows, and how far they reach.
-  /// - Throws: Errors of SQLite.
   package func read(
     _ keys: ChunkKeys,
     holding byteLimit: Int,

@@ -3,18 +3,18 @@ public import BatchIdentifiers
 extension Store {
   /// Fetches the identifiers of the rows that satisfy a request, in one read transaction.
   ///
-  /// They are the identifiers of committed rows; the transaction ends before this returns, so the
-  /// list pins nothing and does not reflect later changes.
+  /// The identifiers are those of committed rows. The transaction ends before this returns, so the
+  /// list does not block writers and does not reflect later changes.
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
   ///   request that does not fit the store, `unstableKey` if the rows cannot be identified.
   /// - Parameters:
-  ///   - request: Which rows.
-  ///   - readers: The maximum number of connections that read at the same time, each a range of
-  ///     keys. Only one reads if each would also have to read the others' rows, or the order is not
-  ///     that of the keys.
+  ///   - request: Which rows to fetch.
+  ///   - readers: The maximum number of connections that read at the same time, each of them a
+  ///     range of keys. Only one reads if each would also have to read the rows of the others, or
+  ///     if the order is not that of the keys.
   /// - Returns: The identifiers, in the order of the request.
-  /// - Complexity: One statement, or several per reader; memory only for the compressed list.
+  /// - Complexity: One statement, or several per reader. Needs memory only for the compressed list.
   public func fetchIdentifiers(
     _ request: FetchRequest,
     readers: Int = 1

@@ -1,15 +1,11 @@
 package import BatchIdentifiers
 
 extension Store {
-  /// The entities to which the rows of identifiers belong, if sub-entities of the list's entity
-  /// share its table.
+  /// Splits a range of identifiers of a Core Data entity by the entities of their rows, if
+  /// sub-entities share the table.
   ///
-  /// - Parameters:
-  ///   - list: Identifiers of an entity of a Core Data model.
-  ///   - range: Some of their positions.
-  /// - Returns: The range, cut where the entity changes. A missing row counts as one of the list's
-  ///   own entity.
-  /// - Throws: Errors of SQLite.
+  /// The range is cut where the entity changes. A missing row counts as one of the list's own
+  /// entity.
   package func rowEntities(
     of list: PackedIdentifiers,
     in range: Range<Int>
