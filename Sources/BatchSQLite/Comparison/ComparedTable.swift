@@ -3,11 +3,9 @@ import BatchIdentifiers
 
 /// A table in both databases, and how its rows are found.
 struct ComparedTable: Sendable {
-  /// What identifies a row.
   enum Key: Sendable, Equatable {
     /// The rowid, by a name valid in both, and whether a column of the table is the rowid.
     case rowID(String, isColumn: Bool)
-    /// Columns that identify a row.
     case columns([String])
   }
 
@@ -17,12 +15,11 @@ struct ComparedTable: Sendable {
   let shownKey: [String]
   /// The columns stored in both, except the rowid.
   let columns: [String]
-  /// Those of them that SQLite computes.
+  /// The columns among them that SQLite computes.
   let generatedColumns: [String]
-  /// Whether the other file lacks the table, as it may: it has no rows.
+  /// Whether the table counts as empty because the other file legitimately lacks it.
   var isNew = false
 
-  /// The names of the key's columns.
   var keyColumns: [String] {
     switch key {
     case .rowID(let name, _): [name]
@@ -30,10 +27,9 @@ struct ComparedTable: Sendable {
     }
   }
 
-  /// Whether its rows can be compared in ranges.
   var hasRowID: Bool { if case .rowID = key { true } else { false } }
 
-  /// Whether rows have only rowids that SQLite chose.
+  /// Whether the key is a hidden rowid, chosen by SQLite.
   var hasHiddenRowID: Bool { if case .rowID(_, isColumn: false) = key { true } else { false } }
 }
 
@@ -48,7 +44,6 @@ extension ComparedTable {
     /// The column that is the rowid.
     private let rowIDColumn: String?
 
-    /// Reads the description of a table.
     init(
       of name: String,
       hasRowID: Bool,
@@ -75,7 +70,7 @@ extension ComparedTable {
       self.columns = columns
       generatedColumns = generated
       key.sort { $0.place < $1.place }
-      // That of sqlite_sequence is a table's name, which stays when rows move.
+      // Use the table's name for sqlite_sequence, since it stays when rows move.
       primaryKey = SQLName.equal(name, "sqlite_sequence") ? ["name"] : key.map(\.name)
       guard hasRowID, key.count == 1, SQLName.equal(key[0].type, "INTEGER") else {
         rowIDColumn = nil
@@ -90,7 +85,7 @@ extension ComparedTable {
       rowIDColumn = index == nil ? key[0].name : nil
     }
 
-    /// A name for the rowid, or nil if columns use all of its names.
+    /// A name for the rowid; nil if columns use all of its names.
     private var rowIDName: String? {
       rowIDColumn
         ?? ["rowid", "_rowid_", "oid"].first { name in
@@ -101,7 +96,7 @@ extension ComparedTable {
     /// Whether columns use all names of the rowid, so that no statement can name it.
     var hidesRowID: Bool { hasRowID && rowIDName == nil }
 
-    /// The columns that only one of the two has, in words; nil if there are none.
+    /// Describes the columns that only one of the two has; nil if there are none.
     func otherColumns(than other: Description) -> String? {
       let added = columns.filter { !other.columns.contains($0) }.map { "\($0) added" }
       let removed = other.columns.filter { !columns.contains($0) }.map { "\($0) removed" }

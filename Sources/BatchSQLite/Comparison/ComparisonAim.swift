@@ -1,6 +1,5 @@
-/// What a comparison reports.
 package enum ComparisonAim: Sendable {
-  /// The unexpected differences, with the first of all.
+  /// The unexpected differences, up to a limit for the whole comparison.
   case surprises(ExpectedChanges?, limit: Int)
   /// The changes, by table and column, with the first rows of each.
   case changes(samples: Int)
@@ -8,7 +7,6 @@ package enum ComparisonAim: Sendable {
   /// The maximum number of rows that a worker reports by table and column.
   static let sampleLimit = 10_000
 
-  /// The expected differences.
   var expected: ExpectedChanges? {
     if case .surprises(let expected, _) = self { expected } else { nil }
   }
@@ -25,13 +23,12 @@ package enum ComparisonAim: Sendable {
   /// How many rows to report per column, and per table for rows in only one of the databases.
   var samples: Int { if case .changes(let samples) = self { samples } else { 0 } }
 
-  /// The maximum number of reported differences.
   var limit: Int {
     if case .surprises(_, let limit) = self { limit } else { Self.sampleLimit }
   }
 
-  /// The same, restricted to what both databases have: columns may have been added or removed
-  /// since.
+  /// The same, restricted to what both databases have, since columns may have been added or
+  /// removed.
   func limited(to tables: [ComparedTable]) -> ComparisonAim {
     guard case .surprises(let expected?, let limit) = self else { return self }
     return .surprises(expected.limited(to: tables), limit: limit)

@@ -2,9 +2,9 @@ import BatchRuns
 
 /// The statements that compare the rows of a table.
 ///
-/// In all of them `a` is the table in the database and `b` that in the other file. Both are read in
-/// key order: `a` by a cursor, `b` by look-ups, each of which finds the next row beside the last
-/// one. If the table has a rowid, `?1` and `?2` are the first and the last one.
+/// In all of them, `a` is the table in the database and `b` the one in the other file. Both are
+/// read in key order: `a` by a cursor, `b` by look-ups, each of which finds the next row beside the
+/// previous one. If the table has a rowid, `?1` and `?2` are the first and the last one.
 struct ComparisonSQL {
   private let table: ComparedTable
   private let expected: ExpectedChanges?
@@ -33,7 +33,7 @@ struct ComparisonSQL {
     table.keyColumns.map { "\(alias).\(SQLName.quoted($0))" }
   }
 
-  /// Whether `b` has the key of `a`.
+  /// The condition that `b` has the key of `a`.
   private var isPair: String {
     zip(key("b"), key("a")).map { "\($0) = \($1)" }.joined(separator: " AND ")
   }
@@ -48,7 +48,7 @@ struct ComparisonSQL {
     expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
   }
 
-  /// Whether a row of an alias is a selected one that may differ this way.
+  /// Whether a row of an alias is a selected one that may differ in this way.
   private func isExpected(
     _ expectation: RowComparison.Expectation,
     _ alias: String
@@ -67,11 +67,10 @@ struct ComparisonSQL {
 
   /// What is wrong with a row of `a`; ``changed`` returns it after the key.
   enum Finding: Int64 {
-    /// `b` has none of this key.
+    /// `b` has no row with this key.
     case isAdded = 0
     /// A column differs that not even a selected row may have changed.
     case isSelected
-    /// A column differs.
     case isChanged
   }
 
@@ -82,8 +81,8 @@ struct ComparisonSQL {
   var changed: String {
     let free = freeColumns
     let isMissing = "\(key("b")[0]) IS NULL"
-    // A condition of CASE stops as soon as its answer is known, whereas all operands of AND and OR
-    // are computed if their value is used.
+    // A condition of CASE stops as soon as its answer is known. AND and OR compute all operands if
+    // their value is used.
     var isWrong = """
       CASE WHEN \(isExempt("a")) THEN 0
       WHEN \(isMissing) THEN NOT \(isCopy)
@@ -104,8 +103,8 @@ struct ComparisonSQL {
       """
   }
 
-  /// The ``Finding`` for a row, as an operand that counts the columns that only selected rows may
-  /// have changed.
+  /// The SQL of the ``Finding`` for a row, which also counts the columns that only selected rows
+  /// may have changed.
   private func finding(_ isMissing: String, but free: Set<String>) -> String {
     let isAdded = "CASE WHEN \(isMissing) THEN \(Finding.isAdded.rawValue)"
     let isChanged = Finding.isChanged.rawValue
@@ -122,7 +121,7 @@ struct ComparisonSQL {
       """
   }
 
-  /// The keys in `b` that `a` lacks unexpectedly.
+  /// The keys in `b` that `a` unexpectedly lacks.
   var removed: String {
     let expectation: RowComparison.Expectation =
       expected?.archive == nil ? .deleted : .deletedWithCopy
@@ -136,7 +135,7 @@ struct ComparisonSQL {
       """
   }
 
-  /// Whether `a` has the key of `b`.
+  /// The condition that `a` has the key of `b`.
   private var isPairOfB: String {
     zip(key("a"), key("b")).map { "\($0) = \($1)" }.joined(separator: " AND ")
   }
@@ -146,7 +145,7 @@ struct ComparisonSQL {
     "SELECT count(*) FROM \(source(name, as: "a")) WHERE \(isInRange("a"))"
   }
 
-  /// The rowid a number of rows after `?1`.
+  /// The rowid this many rows after `?1`.
   func rowID(after count: Int, in name: DatabaseName) -> String {
     """
     SELECT \(key("a")[0]) FROM \(source(name, as: "a")) WHERE \(key("a")[0]) >= ?1
@@ -154,12 +153,13 @@ struct ComparisonSQL {
     """
   }
 
-  /// The columns that identify the row of a key to people; the key's columns are `?1`, `?2`, ….
+  /// The columns that identify a row to people, by its key; the key's columns are `?1`, `?2`, ….
   func shownKey(in name: DatabaseName) -> String {
     row(table.shownKey[...], in: name)
   }
 
-  /// Some columns of the row of a key in both, those of `a` first; the key's columns are `?1`, `?2`, ….
+  /// Some columns of a row in both databases by its key, those of `a` first; the key's columns are
+  /// `?1`, `?2`, ….
   func row(_ columns: ArraySlice<String>) -> String {
     let isRow = ["a", "b"].flatMap { alias in
       key(alias).enumerated().map { "\($1) = ?\($0 + 1)" }
@@ -171,7 +171,7 @@ struct ComparisonSQL {
       """
   }
 
-  /// Some columns of the row of a key; the key's columns are `?1`, `?2`, ….
+  /// Some columns of a row by its key; the key's columns are `?1`, `?2`, ….
   func row(_ columns: ArraySlice<String>, in name: DatabaseName) -> String {
     let isRow = key("a").enumerated().map { "\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
     let names = columns.map { "a.\(SQLName.quoted($0))" }.joined(separator: ", ")
@@ -201,8 +201,8 @@ struct ComparisonSQL {
       """
   }
 
-  /// Whether a row may have any content: SQLite's counter for an AUTOINCREMENT archive follows from
-  /// its rows.
+  /// Whether a row may have any content, because SQLite's counter for an AUTOINCREMENT archive
+  /// follows from the archive's rows.
   private func isExempt(_ alias: String) -> String {
     guard SQLName.equal(table.name, "sqlite_sequence"), let archive = expected?.archive?.table
     else { return "0" }

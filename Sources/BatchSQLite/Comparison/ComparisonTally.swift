@@ -1,6 +1,4 @@
-/// The findings of a comparison.
 struct ComparisonTally: Sendable {
-  /// The findings in a table.
   struct Table: Sendable {
     /// The number of rows, including those in only one of the databases.
     var rows = 0
@@ -9,10 +7,8 @@ struct ComparisonTally: Sendable {
     /// The number of rows in which each column differs.
     private(set) var columns: [Int] = []
 
-    /// The number of unexpectedly different rows.
     var different: Int { counts.values.reduce(0, +) }
 
-    /// Adopts the counts of the columns.
     mutating func take(_ counted: ColumnCounts) {
       columns = counted.columns
       counts[.changed] = counted.rows
@@ -33,20 +29,16 @@ struct ComparisonTally: Sendable {
   var changed = 0
   var deleted = 0
   var copied = 0
-  /// The findings in each table, by its number.
   var tables: [Int: Table] = [:]
-  /// The first differences, each with its part and its place there.
+  /// The first differences, each with its part and its index there.
   private(set) var differences: [(part: Int, place: Int, difference: StoreDifference)] = []
 
-  /// The number of rows, including those in only one of the databases.
   var rows: Int { tables.values.reduce(0) { $0 + $1.rows } }
 
-  /// The number of unexpectedly different rows, by kind.
   var counts: [StoreDifference.Kind: Int] {
     tables.values.reduce(into: [:]) { $0.merge($1.counts, uniquingKeysWith: +) }
   }
 
-  /// Adds a difference to report.
   mutating func append(_ difference: StoreDifference, part: Int) {
     differences.append((part, differences.count, difference))
   }

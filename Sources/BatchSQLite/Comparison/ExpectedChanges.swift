@@ -2,22 +2,19 @@ package import BatchIdentifiers
 
 /// The changes that a run may have made to some rows of a table, and to no others.
 package struct ExpectedChanges: Sendable {
-  /// The run's action.
   package enum Action: Sendable {
-    /// Columns were set.
     case update(columns: [String])
     /// Rows were deleted, and copied to an archive if there is one.
     case delete(archive: Archive?)
   }
 
-  /// The table that receives copies of deleted rows.
   package struct Archive: Sendable {
     let table: String
     /// Whether the run created the table, so that the other file need not have it.
     let isCreated: Bool
     /// The columns that hold exact copies.
     fileprivate(set) var exactColumns: [String]
-    /// The columns of another type than in the source, which may have converted their values.
+    /// The columns whose type differs from the source's, which may have converted the values.
     fileprivate(set) var otherColumns: [String]
 
     package init(_ archive: Entity, of source: Entity, isCreated: Bool = false) {
@@ -33,12 +30,9 @@ package struct ExpectedChanges: Sendable {
     }
   }
 
-  /// The table.
   let table: String
-  /// The columns that identify the rows.
   let key: [String]
   private(set) var action: Action
-  /// The rows.
   let rows: SelectedRows
 
   package init(
@@ -53,7 +47,6 @@ package struct ExpectedChanges: Sendable {
     self.rows = try SelectedRows(rows)
   }
 
-  /// The table that receives copies of deleted rows.
   var archive: Archive? {
     if case .delete(let archive) = action { archive } else { nil }
   }
@@ -63,7 +56,6 @@ package struct ExpectedChanges: Sendable {
     [self.table, archive?.table].contains { $0.map { SQLName.equal($0, table) } ?? false }
   }
 
-  /// The columns of a table that may differ.
   func columns(of table: ComparedTable) -> Set<String> {
     guard case .update(let columns) = action, SQLName.equal(table.name, self.table) else {
       return []
@@ -73,8 +65,8 @@ package struct ExpectedChanges: Sendable {
     return Set(table.columns.filter { names.contains(SQLName.folded($0)) })
   }
 
-  /// The same, restricted to what both databases have: columns may have been added or removed
-  /// since.
+  /// The same, restricted to what both databases have, since columns may have been added or
+  /// removed.
   func limited(to tables: [ComparedTable]) -> ExpectedChanges {
     guard case .delete(var archive?) = action else { return self }
     func names(of table: String) -> Set<String> {

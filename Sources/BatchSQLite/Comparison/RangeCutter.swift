@@ -3,13 +3,11 @@ import BatchIdentifiers
 
 /// Cuts tables into parts, which free workers compare in order.
 struct RangeCutter: Sendable {
-  /// Rows of a table.
   struct Part: Sendable {
     /// The number of the part, counted from the first table.
     let number: Int
-    /// The number of the table.
     let table: Int
-    /// Their rowids; nil for all rows.
+    /// The rowids; nil for all rows.
     let range: ClosedRange<Int64>?
   }
 
@@ -25,7 +23,6 @@ struct RangeCutter: Sendable {
     self.rowCount = rowCount
   }
 
-  /// The next part, or nil if there are no more.
   mutating func next(in connection: Connection) throws(BatchError) -> Part? {
     guard table < tables.count else { return nil }
     number += 1

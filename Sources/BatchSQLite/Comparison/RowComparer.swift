@@ -41,7 +41,6 @@ struct RowComparer {
     return tally
   }
 
-  /// Compares a part of a table, and returns its number of rows.
   private mutating func compare(_ part: RangeCutter.Part) throws(BatchError) -> Int {
     let table = tables[part.table]
     let sql = ComparisonSQL(table, aim)
@@ -68,7 +67,7 @@ struct RowComparer {
     }
     let pairs = comparison.pairs - pairsBefore
     let copies = comparison.count(.copied) - copiesBefore
-    // Rows only in the other file show in its row count.
+    // Rows that are only in the other file increase its row count.
     let others = try count(sql, part)
     if others != pairs {
       try forEachKey(sql.removed, of: table, part) { key, _ throws(BatchError) in

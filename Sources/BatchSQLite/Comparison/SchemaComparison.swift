@@ -10,10 +10,7 @@ struct SchemaComparison: Sendable {
 
   /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`.
   ///
-  /// - Parameters:
-  ///   - connection: A connection to both databases.
-  ///   - isCreated: Whether the other file need not have a table.
-  /// - Throws: Errors of SQLite.
+  /// `isCreated` is whether the other file may lack a table.
   init(
     in connection: Connection,
     creating isCreated: (_ table: String) -> Bool
@@ -42,7 +39,7 @@ struct SchemaComparison: Sendable {
       let detail = "\(name) is in the other file only"
       differences.append(StoreDifference(.schema, object.table, detail: detail))
     }
-    // Every worker registers the functions for its own rows.
+    // Each worker registers the functions again for its own rows.
     try RowComparison(nil).register(in: connection)
     for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
       let other = otherDescriptions[name]

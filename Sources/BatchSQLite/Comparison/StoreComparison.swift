@@ -10,36 +10,37 @@ extension BatchError.Code {
 /// The differences between a database and a file that should be a copy of it.
 ///
 /// Every row of every table is compared by key, byte for byte. Views and virtual tables are not
-/// data, but the tables behind virtual tables are. Excluded are runs' `_batch_…` tables and
-/// SQLite's statistics.
+/// data, but the tables behind virtual tables are. Excludes runs' `_batch_…` tables and SQLite's
+/// statistics.
 package struct StoreComparison: Sendable {
-  /// How many tables were compared.
+  /// The number of compared tables.
   package let tables: Int
-  /// How many rows, those that one of the two alone has included.
+  /// The number of compared rows, including those in only one of the databases.
   package let rows: Int
-  /// How many rows differ as expected: have other values, are gone, are copies of those in the archive.
+  /// The number of rows that differ as expected: those with other values, those deleted, and copies
+  /// in the archive.
   package let changed: Int
   package let deleted: Int
   package let copied: Int
-  /// How many differences there are beside that, by kind.
+  /// The number of unexpected differences, by kind.
   package let counts: [StoreDifference.Kind: Int]
   /// The first differences, in the order of tables and keys.
   package let differences: [StoreDifference]
-  /// What has changed, by tables, of those in which something has; empty unless that is asked.
+  /// The changes in each changed table; empty unless requested.
   package let changes: [TableChanges]
-  /// How much differs otherwise than expected, by tables, of those in which something does.
+  /// The number of unexpected differences in each table that has any.
   package let byTable: [TableDifferences]
   /// The tables whose rows were not compared.
   package let uncompared: [UncomparedTable]
-  /// The columns, as `table.column`, that selected rows may have changed: their new values were not
-  /// checked.
+  /// The columns, as `table.column`, that selected rows may have changed, so that their new values
+  /// were not checked.
   package let uncheckedColumns: [String]
   /// Tables in which most rows differ and have only rowids, which SQLite may change.
   package let movedTables: [String]
 
-  /// Few enough rows to be in the cache when read again.
+  /// Few enough rows to stay in the cache until they are read again.
   package static let partCount = 8192
-  /// As many as cores, up to a few: more wait for the disk and for one another.
+  /// The number of cores, up to a few, since more workers wait for the disk and for one another.
   package static var defaultWorkers: Int {
     min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 8)
   }
@@ -74,7 +75,7 @@ package struct StoreComparison: Sendable {
         throw BatchError(.invalidSQL, table.note, at: file)
       }
       let aim = aim.limited(to: schema.tables)
-      // Copies are checked once rows are missing.
+      // Compare the archive first: copies are checked once rows are missing.
       let isArchive = { (table: ComparedTable) in
         aim.expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
       }
@@ -135,13 +136,13 @@ package struct StoreComparison: Sendable {
   }
 }
 
-/// Connections that see one state of two databases, each on its own thread.
+/// Connections that see one snapshot of two databases, each on its own thread.
 private struct ComparedDatabases: Sendable {
   let readers: [StoreConnection]
   private let file: String
-  /// Notices other processes' writes.
+  /// Notices writes of other processes.
   private let watch: StoreConnection
-  /// Restores the other file, where reading it creates a log.
+  /// Restores the other file if reading it creates a log.
   private let last: StoreConnection
 
   init(_ store: Store, _ file: String, workers: Int) {
@@ -155,7 +156,7 @@ private struct ComparedDatabases: Sendable {
     last = StoreConnection(label: "batch.other", path: file, options: options)
   }
 
-  /// Begins to read the same state on all connections.
+  /// Begins to read the same snapshot on all connections.
   func open() async throws(BatchError) {
     let file = file
     let encoding = try await last.perform(Self.encoding)
@@ -205,7 +206,7 @@ private struct ComparedDatabases: Sendable {
 
   private static func begin(_ connection: Connection) throws(BatchError) {
     try connection.execute("BEGIN")
-    // The transaction begins with the first read.
+    // A deferred transaction begins with its first read.
     for name in [DatabaseName.database, .file] {
       _ = try connection.value(
         "SELECT count(*) FROM \(SQLName.quoted(name.rawValue)).sqlite_schema"
@@ -235,7 +236,7 @@ private struct ComparedDatabases: Sendable {
     _ aim: ComparisonAim,
     progress: @escaping @Sendable (Int) -> Void
   ) async -> [Result<ComparisonTally, BatchError>] {
-    // Group tasks throw any error, so theirs are values.
+    // A task group's errors are untyped, so tasks return theirs as values.
     await withTaskGroup(of: Result<ComparisonTally, BatchError>.self) { group in
       for reader in readers {
         group.addTask {
@@ -253,7 +254,7 @@ private struct ComparedDatabases: Sendable {
       }
       var answers: [Result<ComparisonTally, BatchError>] = []
       for await answer in group {
-        // The others need not continue.
+        // The other readers can stop.
         if case .failure = answer { for reader in readers { reader.interrupt() } }
         answers.append(answer)
       }

@@ -51,7 +51,6 @@ public struct TableChanges: Sendable, Hashable, Encodable {
   /// The first removed rows.
   public let removedRows: [Row]
 
-  /// The compared tables with changes.
   static func all(
     _ tables: [ComparedTable],
     _ tally: ComparisonTally,

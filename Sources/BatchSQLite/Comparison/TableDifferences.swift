@@ -1,14 +1,11 @@
 /// The number of unexpected differences in a table.
 package struct TableDifferences: Sendable, Hashable, Encodable {
-  /// The number of rows in which a column differs.
   package struct Column: Sendable, Hashable, Encodable {
-    /// The column.
     package let name: String
-    /// The rows in both databases that have different values there.
+    /// The number of rows in both databases that have different values there.
     package let rows: Int
   }
 
-  /// The table.
   package let table: String
   /// The number of rows with different values.
   package let changed: Int
@@ -19,7 +16,7 @@ package struct TableDifferences: Sendable, Hashable, Encodable {
   /// The columns that differ, in the table's order.
   package let columns: [Column]
 
-  /// Makes those of a compared table; nil if nothing differs.
+  /// The differences in a compared table; nil if nothing differs.
   init?(_ table: ComparedTable, _ tally: ComparisonTally.Table) {
     guard tally.different > 0 else { return nil }
     self.table = table.name

@@ -1,14 +1,12 @@
 import BatchIdentifiers
 
-/// A table in both databases whose rows cannot be compared here, such as one that has a collation of
-/// the application's own.
+/// A table in both databases whose rows cannot be compared here, such as one with a collation that
+/// only an application defines.
 package struct UncomparedTable: Sendable, Hashable, Encodable {
-  /// The table.
   package let table: String
   /// The reason, in a clause.
   package let reason: String
 
-  /// The fact as a note.
   package var note: String {
     "the rows of \(table.quotedForMessage) were not compared: \(reason)"
   }
