@@ -1,14 +1,14 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Reverts what the chunks of a run by objects did to rows of any table, chunk by chunk.
+/// Reverts the changes of a run by objects to rows of any table, chunk by chunk.
 package struct ChangeUndo: Restoration {
   private let log: UndoLog<ChangeRecord>
   /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
   /// The tables as they were when the run began; nil if that record was changed by hand.
   private let expected: ExpectedSchema?
-  /// Whether all of the run was undone before.
+  /// Whether the whole run was undone before.
   private let wasUndone: Bool
   /// The rows that several chunks have changed, loaded on demand.
   private let repeated = Lock<RepeatedChanges?>(nil)
@@ -30,14 +30,12 @@ package struct ChangeUndo: Restoration {
   /// Rows of some records, on their way to the writer lane.
   package struct Rows: RestoredRows {
     fileprivate var parts: [(record: ChangeRecord, place: Int, rows: [Int])] = []
-    /// The bytes they hold.
     package fileprivate(set) var byteCount = 0
     package fileprivate(set) var count = 0
   }
 
-  /// Reads the rows at some places of the log.
-  ///
-  /// - Returns: Those of the first records, if not all can be held at once.
+  /// Reads the rows at some positions of the log; only those of the first records, if not all can
+  /// be held at once.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
     var rows = Rows()
     try log.forEachPart(of: places) { record, place, part in
@@ -51,9 +49,9 @@ package struct ChangeUndo: Restoration {
 
   /// Restores rows, inside the caller's transaction, without triggers and foreign-key actions.
   ///
-  /// - Returns: Their outcomes, and those that could not be restored.
-  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
-  ///   than a row.
+  /// - Returns: Their outcomes, including those that could not be restored.
+  /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
+  ///   more than one row.
   package func write(
     _ rows: Rows,
     onFailure policy: FailurePolicy,
@@ -84,7 +82,7 @@ package struct ChangeUndo: Restoration {
 
   // MARK: Rows that several chunks have changed
 
-  /// What to do with the rows of a record, those that others have changed, and those that need
+  /// Decides what to do with the rows of a record, which rows others have changed, and which need
   /// nothing, by index among these rows.
   private func decide(
     _ restoration: RecordRestoration,
@@ -94,7 +92,7 @@ package struct ChangeUndo: Restoration {
   ) {
     var passedOver = PassedOver()
     var (steps, refused) = restoration.decide(overwriting: overwrites, &passedOver)
-    // Rows still unrestored after a complete undo may be just as a chunk left them.
+    // Rows that a complete undo did not restore may still be as a chunk left them.
     let isInDoubt = wasUndone ? Set(steps.map(\.row)) : []
     var undone: Set<Int> = []
     for (index, row) in restoration.rows.enumerated()
@@ -142,16 +140,16 @@ package struct ChangeUndo: Restoration {
 
   // MARK: Foreseeing
 
-  /// What an undo would do to all rows.
+  /// Predicts what an undo would do to all rows.
   ///
   /// A row that several chunks have changed is compared with its state after the previous ones,
   /// which is kept only for such rows.
   ///
   /// - Parameters:
-  ///   - limit: How many of the rows that would be left alone to return.
+  ///   - limit: How many of the rows that would be left unchanged to return.
   ///   - reader: A connection to the store.
   /// - Returns: The counts, in which restorable rows count as succeeded, and some rows that would
-  ///   be left alone.
+  ///   be left unchanged.
   /// - Throws: `BatchError` of code `damagedFile` or `noUndo`, or errors of SQLite.
   package func foresee(
     telling limit: Int,

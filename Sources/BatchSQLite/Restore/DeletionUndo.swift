@@ -8,8 +8,7 @@ package struct DeletionUndo: Restoration {
   private let table: String
   private let keyCount: Int
   private let columns: [String]
-  /// The indexes of the columns that a row is inserted with: SQLite computes the others, even of a
-  /// key.
+  /// The indexes of the columns to insert; SQLite computes the others, even those of a key.
   private let inserted: [Int]
   private let overwrites: Bool
 
@@ -24,7 +23,6 @@ package struct DeletionUndo: Restoration {
     inserted = columns.indices.filter { [columns] in !generated.contains(columns[$0]) }
   }
 
-  /// Deleted rows, on their way to the writer lane.
   package struct Rows: RestoredRows {
     /// The values, those of the key first.
     fileprivate var values: ValueBlock
@@ -33,9 +31,8 @@ package struct DeletionUndo: Restoration {
     package var count: Int { values.count }
   }
 
-  /// Reads the deleted rows at some places of the log.
-  ///
-  /// - Returns: The first of them, if not all can be held at once.
+  /// Reads the deleted rows at some positions of the log; only the first of them, if not all can be
+  /// held at once.
   package func rows(at places: Range<Int>) throws(BatchError) -> Rows {
     var values = ValueBlock(columns: columns.count, capacity: places.count, count: places.count)
     try log.forEachRow(at: Array(places)) { index, record, row throws(BatchError) in
@@ -53,10 +50,10 @@ package struct DeletionUndo: Restoration {
     return Rows(values: values)
   }
 
-  /// What an undo would do to rows.
+  /// Predicts what an undo would do to rows.
   ///
   /// - Returns: The counts, in which restorable rows count as succeeded, and those that would be
-  ///   left alone.
+  ///   left unchanged.
   package func foresee(
     _ rows: Rows,
     in connection: Connection
@@ -84,9 +81,9 @@ package struct DeletionUndo: Restoration {
 
   /// Inserts rows, inside the caller's transaction.
   ///
-  /// - Returns: Their outcomes, and those that could not be inserted.
-  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
-  ///   than a row.
+  /// - Returns: Their outcomes, including those that could not be inserted.
+  /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
+  ///   more than one row.
   package func write(
     _ rows: Rows,
     onFailure policy: FailurePolicy,
@@ -99,7 +96,8 @@ package struct DeletionUndo: Restoration {
         let isChanged = try connection.savepoint { () throws(BatchError) in
           let isChanged = try put(row, of: rows.values, in: connection)
           if isChanged, hasTriggers, try problem(row, of: rows.values, in: connection) != nil {
-            // What triggers fill in for a new row, they may leave alone in one that exists.
+            // Triggers may change a new row in ways that they do not change an existing one, so
+            // update it too.
             try update(row, of: rows.values, in: connection)
             if let error = try problem(row, of: rows.values, in: connection) { throw error }
           }
@@ -117,7 +115,7 @@ package struct DeletionUndo: Restoration {
     return written
   }
 
-  /// - Returns: Whether something was written: nothing is if the row exists unchanged.
+  /// Whether something was written; nothing is if the row exists unchanged.
   private func put(
     _ row: Int,
     of values: ValueBlock,
@@ -143,7 +141,7 @@ package struct DeletionUndo: Restoration {
     return true
   }
 
-  /// Gives a row that exists its values.
+  /// Sets the values of an existing row.
   private func update(
     _ row: Int,
     of values: ValueBlock,
@@ -161,7 +159,7 @@ package struct DeletionUndo: Restoration {
     )
   }
 
-  /// The error of a row that does not have its values when its triggers have run; nil if it has.
+  /// The error of a row that lacks its values after its triggers have run; nil if it has them.
   private func problem(
     _ row: Int,
     of values: ValueBlock,
@@ -184,7 +182,7 @@ package struct DeletionUndo: Restoration {
     columns[..<keyCount].map { "\(SQLName.quoted($0)) IS ?" }.joined(separator: " AND ")
   }
 
-  /// The row that now has the key; nil if there is none.
+  /// The row that now has the key; no rows if there is none.
   private func current(
     _ row: Int,
     of values: ValueBlock,
@@ -203,7 +201,6 @@ package struct DeletionUndo: Restoration {
     return current
   }
 
-  /// Runs a statement that writes one row.
   private func run(
     _ sql: String,
     _ row: Int,
@@ -227,7 +224,6 @@ package struct DeletionUndo: Restoration {
 }
 
 extension Connection {
-  /// Whether a table has triggers.
   fileprivate func hasTriggers(on table: String) throws(BatchError) -> Bool {
     let sql = """
       SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) LIMIT 1

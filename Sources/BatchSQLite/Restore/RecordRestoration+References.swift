@@ -1,11 +1,10 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// A foreign key of one or more columns.
 private struct Reference {
   let child: String
   let parent: String
-  /// The columns, and those that they refer to.
+  /// The columns, each with the one that it refers to.
   var columns: [(child: String, parent: String)]
 
   /// The foreign keys of one table, or those that refer to it.
@@ -67,10 +66,10 @@ private struct Reference {
 }
 
 extension RecordRestoration {
-  /// The rows that, once all is done, would refer to missing rows or leave such rows behind.
+  /// The rows that, after all steps, would refer to missing rows or leave such rows behind.
   ///
-  /// SQLite would check that only together with foreign-key actions, whose effects the run has
-  /// recorded.
+  /// SQLite checks that only together with foreign-key actions, whose effects the run has recorded
+  /// already.
   func unresolved(_ steps: [Step]) throws(BatchError) -> [Int: BatchError] {
     var errors: [Int: BatchError] = [:]
     for (index, table) in tables.enumerated() {
@@ -121,7 +120,7 @@ extension Reference {
 }
 
 extension RecordRestoration.Table {
-  /// Whether some of the columns get another value.
+  /// Whether any of the columns gets another value.
   fileprivate func sets(_ names: [String], of row: Int) -> Bool {
     names.contains { name in
       guard let index = recorded.columns.firstIndex(where: { SQLName.equal($0, name) }) else {
@@ -144,7 +143,7 @@ extension RecordRestoration.Table {
     } else if let column = present.columns.firstIndex(where: { SQLName.equal($0, name) }) {
       try statement.bind(current, place, column, at: parameter)
     } else {
-      // A generated column, whose value is unknown.
+      // The value of a generated column is unknown.
       try statement.check(statement.bindNull(at: parameter))
     }
   }

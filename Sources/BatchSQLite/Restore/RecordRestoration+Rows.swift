@@ -22,7 +22,6 @@ extension RecordRestoration.Table {
     current = ValueBlock(columns: present.columns.count, capacity: recorded.count)
   }
 
-  /// Reads a row's current values.
   mutating func read(_ row: Int, in connection: Connection) throws(BatchError) {
     // A table may have only key columns.
     let names = present.columns.isEmpty ? ["NULL"] : present.columns.map(SQLName.quoted)
@@ -60,7 +59,7 @@ extension RecordRestoration.Table {
     }
   }
 
-  /// Whether a row is now as it was, or became, as far as recorded.
+  /// Whether the recorded columns of a row now have the given values.
   func isSame(_ place: Int, as values: ValueBlock, _ row: Int) -> Bool {
     columns.indices.allSatisfy { index in
       values.kind(row, index) == .unset
@@ -142,7 +141,8 @@ extension RecordRestoration.Table {
     try statement.run()
   }
 
-  /// Inserts a row with its old values; columns that the run left alone keep their current ones.
+  /// Inserts a row with its old values; columns that the run did not change keep their current
+  /// ones.
   func insert(_ row: Int, in connection: Connection) throws(BatchError) {
     let place = places[row]
     // Columns added since keep their values, or get their defaults.
@@ -176,7 +176,7 @@ extension RecordRestoration.Table {
 extension RecordRestoration {
   /// A row before some chunks, going back from the last one.
   struct RowBefore {
-    /// The places of the values that these chunks have set; nil if the row did not exist.
+    /// The locations of the values that these chunks have set; nil if the row did not exist.
     private(set) var values: [String: (block: ValueBlock, row: Int, column: Int)]? = [:]
 
     /// Goes back to the row before a chunk.
@@ -193,7 +193,7 @@ extension RecordRestoration {
     }
   }
 
-  /// Whether a row is now as it was before some chunks, in the columns that these have changed.
+  /// Whether a row is now as it was before some chunks, in the columns that they have changed.
   func isSame(_ row: Int, as before: RowBefore) -> Bool {
     let place = record.place(of: row)
     let table = tables[place.table]

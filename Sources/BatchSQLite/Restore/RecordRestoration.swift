@@ -4,7 +4,6 @@ import BatchIdentifiers
 /// The rows of one record of a run by objects, with their current values, on the connection that
 /// restores them.
 struct RecordRestoration {
-  /// What to do with a row.
   struct Step {
     /// The row's index in the record.
     let row: Int
@@ -48,12 +47,12 @@ struct RecordRestoration {
 
   // MARK: What is to be done
 
-  /// Decides about each row.
+  /// Decides what to do with each row, and which rows to refuse because others have changed them.
   ///
   /// - Parameters:
   ///   - overwrites: Whether to restore rows that others have changed.
   ///   - passedOver: Receives the rows that need nothing, by index among these rows.
-  /// - Returns: What to do, and the rows that others have changed.
+  /// - Returns: The steps, and the refused rows.
   func decide(
     overwriting overwrites: Bool,
     _ passedOver: inout PassedOver
@@ -90,7 +89,7 @@ struct RecordRestoration {
   /// Performs all steps except those that the database refuses.
   ///
   /// - Returns: The errors of refused rows.
-  /// - Throws: Errors that concern more than a row.
+  /// - Throws: Errors that concern more than one row.
   func perform(_ steps: [Step]) throws(BatchError) -> [Int: BatchError] {
     var refused: [Int: BatchError] = [:]
     var replaces = false
@@ -114,7 +113,7 @@ struct RecordRestoration {
       } catch {
         guard error.code == .rowsChanged, !errors.isEmpty else { throw error }
       }
-      // Rows may conflict with each other: then all are deleted before any is inserted.
+      // Rows may conflict with each other, so delete all of them before inserting any.
       guard replaces else {
         replaces = true
         continue
@@ -125,11 +124,9 @@ struct RecordRestoration {
 
   /// Deletes inserted rows, updates updated ones, and inserts deleted ones.
   ///
-  /// - Parameters:
-  ///   - steps: What to do.
-  ///   - replaces: Whether rows to be updated are deleted first and inserted again.
+  /// If `replaces`, rows to update are deleted first and inserted again.
+  ///
   /// - Returns: The errors of rows.
-  /// - Throws: Errors that concern more than a row.
   private func apply(
     _ steps: [Step],
     replacing replaces: Bool
@@ -174,7 +171,6 @@ struct RecordRestoration {
 // MARK: - Rows that are looked at only
 
 extension RecordRestoration {
-  /// A row's current values.
   func now(_ row: Int) -> Row? {
     let place = record.place(of: row)
     let table = tables[place.table]
@@ -186,7 +182,6 @@ extension RecordRestoration {
     return values
   }
 
-  /// A row's values after its restoration.
   func restored(_ row: Int) -> Row? {
     let place = record.place(of: row)
     let recorded = tables[place.table].recorded
@@ -199,7 +194,7 @@ extension RecordRestoration {
     return values
   }
 
-  /// Treats a row as having other values than it has.
+  /// Treats a row as having other values than its current ones.
   mutating func assume(_ values: Row?, of row: Int) throws(BatchError) {
     let place = record.place(of: row)
     try tables[place.table].assume(values, of: place.row)

@@ -1,14 +1,14 @@
 import BatchIdentifiers
 
-/// The rows that several chunks of a run by objects have changed, by their places in the log.
+/// The rows that several chunks of a run by objects have changed, by their positions in the log.
 final class RepeatedChanges: Sendable {
   private let log: UndoLog<ChangeRecord>
-  /// The places of such rows in the log, in the order of their hashes; for each row, the last chunk
-  /// first.
+  /// The positions of such rows in the log, in the order of their hashes; for each row, the last
+  /// chunk first.
   private let places: [(hash: UInt64, place: Int)]
 
-  /// - Complexity: O(*n* log *n*) in the rows of the log; holds 8 bytes for each, then 16 for each
-  ///   of these rows. Hash collisions do no harm.
+  /// - Complexity: O(*n* log *n*) in the rows of the log. Holds 8 bytes for each, then 16 for each
+  ///   of these rows. Hash collisions are harmless.
   init(_ log: UndoLog<ChangeRecord>) throws(BatchError) {
     self.log = log
     var hashes: [UInt64] = []
@@ -43,15 +43,14 @@ final class RepeatedChanges: Sendable {
     }
   }
 
-  /// Whether several chunks have changed a row.
   func contains(_ key: PrimaryKey) -> Bool {
     let hash = Self.hash(key)
     let index = places.partitioningIndex { $0.hash >= hash }
     return index < places.count && places[index].hash == hash
   }
 
-  /// Calls `body` with what earlier chunks than that of a place did to a row, the last one first,
-  /// until it stops.
+  /// Calls `body` with the changes of a row by earlier chunks than that of a position, the last one
+  /// first, until it returns false.
   func forEachEarlierChange(
     of key: PrimaryKey,
     before place: Int,

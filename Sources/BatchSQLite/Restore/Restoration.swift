@@ -5,20 +5,19 @@ public import BatchIdentifiers
 package protocol Restoration: Sendable {
   associatedtype Rows: RestoredRows
 
-  /// The first places of units restored as a whole, ascending; empty if each row is restored on its
-  /// own.
+  /// The first positions of units that are restored as a whole, ascending; empty if each row is
+  /// restored on its own.
   var units: [Int] { get }
 
-  /// Reads the rows at some places of the log.
-  ///
-  /// - Returns: The first of them, if not all can be held at once.
+  /// Reads the rows at some positions of the log; only the first of them, if not all can be held at
+  /// once.
   func rows(at places: Range<Int>) throws(BatchError) -> Rows
 
   /// Restores rows, inside the caller's transaction.
   ///
-  /// - Returns: Their outcomes, and those that could not be restored.
-  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
-  ///   than a row.
+  /// - Returns: Their outcomes, including those that could not be restored.
+  /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
+  ///   more than one row.
   func write(
     _ rows: Rows,
     onFailure policy: FailurePolicy,
@@ -33,7 +32,6 @@ extension Restoration {
 /// Rows on their way to the writer lane.
 package protocol RestoredRows: Sendable {
   var count: Int { get }
-  /// Roughly how many bytes they hold.
   var byteCount: Int { get }
 }
 

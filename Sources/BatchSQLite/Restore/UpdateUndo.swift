@@ -1,7 +1,6 @@
 package import BatchRuns
 public import BatchIdentifiers
 
-/// Restores the values that a run has replaced.
 package struct UpdateUndo: RowHandler {
   private let log: UndoLog<UndoRecord>
   /// Whether to restore rows that others have changed since.

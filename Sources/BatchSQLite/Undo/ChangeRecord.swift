@@ -1,9 +1,8 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// What a chunk of a run by objects did to rows of several tables.
+/// The changes that a chunk of a run by objects made to rows of several tables.
 package struct ChangeRecord: StoredRecord {
-  /// The kind of change to a row.
   enum Kind {
     case inserted, deleted, updated
   }
@@ -11,16 +10,14 @@ package struct ChangeRecord: StoredRecord {
   /// The changes to one table's rows: inserted ones, then deleted ones, then updated ones.
   struct Table: Sendable {
     let name: String
-    /// The key columns.
     let key: [String]
-    /// The other columns.
     let columns: [String]
     let inserted: Int
     let deleted: Int
     let keys: ValueBlock
-    /// The old values; rows that did not exist, and unchanged columns, have none.
+    /// The old values; unset for rows that did not exist, and for unchanged columns.
     let before: ValueBlock
-    /// The new values, in the same way.
+    /// The new values; unset for rows that no longer exist, and for unchanged columns.
     let after: ValueBlock
 
     var count: Int { keys.count }
@@ -49,7 +46,7 @@ package struct ChangeRecord: StoredRecord {
     preconditionFailure("a row after the last")
   }
 
-  /// The table's name and the row's key.
+  /// A key made of the table's name and the row's key.
   package func key(of row: Int) -> PrimaryKey {
     let (table, row) = place(of: row)
     return tables[table].key(of: row)
@@ -128,7 +125,7 @@ extension ChangeRecord.Table {
   ///   - keys: The keys.
   ///   - before: The rows when they were noted.
   ///   - after: The current rows.
-  ///   - seen: The keys noted before: only the first note has the old row.
+  ///   - seen: The keys noted before, since only the first note has the old row.
   init(
     _ table: RecordedTable,
     was: (Int) -> Bool,
@@ -170,7 +167,7 @@ extension ChangeRecord.Table {
     )
   }
 
-  /// The table's name and a row's key.
+  /// A key made of the table's name and the row's key.
   func key(of row: Int) -> PrimaryKey {
     var encoder = EncodedKey.Encoder()
     encoder.append(text: name)
@@ -180,7 +177,6 @@ extension ChangeRecord.Table {
 }
 
 extension ValueBlock {
-  /// The key formed by a row of a block of keys.
   func rowKey(_ row: Int) -> PrimaryKey {
     if columnCount == 1, kind(row, 0) == .integer { return .integer(word(row, 0)) }
     return key(of: row, columns: columnCount)

@@ -5,12 +5,12 @@ public import BatchIdentifiers
 /// those of triggers, and those of foreign-key actions.
 ///
 /// Temporary triggers, invisible to other connections, copy each row into a temporary table before
-/// it changes. At the end of the chunk its new state is read, so that only differences are kept.
-/// SQLite does not report rows that `REPLACE` deletes: these are looked up first.
+/// it changes. At the end of the chunk, its new state is read, so that only differences are kept.
+/// SQLite does not report rows that `REPLACE` deletes, so these are looked up first.
 ///
 /// See <https://www.sqlite.org/lang_createtrigger.html#temp_triggers_on_non_temp_tables>. The
 /// session extension does much the same, but not for tables without a primary key or with generated
-/// columns, and not all systems' libraries have it.
+/// columns, and not every system's library has it.
 package final class ChangeRecorder {
   private let connection: Connection
   private var tables: [RecordedTable] = []
@@ -40,7 +40,7 @@ package final class ChangeRecorder {
       .text(Self.others)
     )
     if isThere != nil, version == self.version {
-      // Remains of a failed chunk.
+      // Remove what a failed chunk left behind.
       for number in try touched() { try connection.execute("DELETE FROM \(log(number))") }
       return try connection.execute("DELETE FROM \(Self.others)")
     }
@@ -54,8 +54,8 @@ package final class ChangeRecorder {
   private func removeTriggers() throws(BatchError) {
     let old = "FROM sqlite_temp_schema WHERE name GLOB '\(Self.prefix)*'"
     guard try connection.value("SELECT 1 \(old) LIMIT 1") != nil else { return }
-    // The triggers of a table that others have renamed or dropped cannot be dropped: SQLite has
-    // forgotten them, and would remember them with the table's name.
+    // If another connection has renamed or dropped a table, its triggers cannot be dropped: SQLite
+    // has forgotten them, and would remember them with the table's name.
     try connection.execute("PRAGMA writable_schema = ON")
     do throws(BatchError) {
       try connection.execute("DELETE \(old) AND type = 'trigger'")
@@ -149,7 +149,7 @@ package final class ChangeRecorder {
     }
   }
 
-  /// The numbers of the tables with notes.
+  /// The numbers of the tables with recorded rows.
   private func touched() throws(BatchError) -> [Int] {
     var numbers: [Int] = []
     for start in stride(from: 0, to: tables.count, by: Self.compound) {
@@ -164,7 +164,7 @@ package final class ChangeRecorder {
 
   // MARK: Recording
 
-  /// Saves what happened to the rows since ``begin()``, in the same transaction.
+  /// Saves the changes of rows since ``begin()``, in the same transaction.
   ///
   /// - Throws: `BatchError` of code `unrecordable` if a table was written that cannot be recorded.
   package func record(ofRun run: String) throws(BatchError) {
@@ -184,7 +184,7 @@ package final class ChangeRecorder {
     try record.enter(run, in: connection)
   }
 
-  /// Passes on the changed rows of a table, some at a time.
+  /// Passes the changed rows of a table to `body`, some at a time.
   private func read(
     _ number: Int,
     _ body: (ChangeRecord.Table) throws(BatchError) -> Void

@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 
 extension ExpectedSchema {
-  /// All tables as they are, whose rows a run by objects may change.
+  /// The current schema of all tables whose rows a run by objects may change.
   package init(ofRecordedTablesIn connection: Connection) throws(BatchError) {
     var uses: [(table: String, key: [String]?, columns: [String]?)] = []
     for name in try RecordedTable.names(in: connection) {
@@ -11,7 +11,6 @@ extension ExpectedSchema {
     try self.init(of: uses, in: connection)
   }
 
-  /// What a record depends on.
   func limited(to record: ChangeRecord) -> ExpectedSchema {
     limited(
       to: Dictionary(record.tables.map { ($0.name, $0.key + $0.columns) }) { $1 }
@@ -20,8 +19,8 @@ extension ExpectedSchema {
 }
 
 extension StoredUndo {
-  /// What the records of an update or a deletion depend on, in the table of its entity; nil for
-  /// records of several tables.
+  /// What the records of an update or a deletion require of their entity's table; nil for records
+  /// of several tables.
   package func expectedSchema(of table: String) -> ExpectedSchema? {
     guard shape.kind != .objects else { return nil }
     return schema.flatMap { ExpectedSchema(recorded: $0) }?

@@ -1,12 +1,12 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// Values of some rows, column by column, in few bytes.
+/// Packs the values of rows column by column, in few bytes.
 ///
 /// A column consists of:
 /// - its kinds, each with its number of rows;
 /// - its integers: the shortest form, then a varint for each: unchanged, as the difference to the
-///   previous integer, or to the value at the same place in another block;
+///   previous integer, or as the difference to the value at the same place in another block;
 /// - its reals: the number of decimals that represents them exactly, then as integers; or their
 ///   bits;
 /// - the lengths of its texts and blobs, then their bytes.
@@ -17,16 +17,15 @@ enum PackedValues {
     case plain, steps, differences
   }
 
-  /// Marks reals that no few decimals represent exactly.
+  /// Marks reals that a few decimals do not represent exactly.
   private static let bits: UInt8 = 0xff
   private static let mostDecimals = 6
 
   // MARK: Packing
 
-  /// - Parameters:
-  ///   - block: The values.
-  ///   - reference: Values that will be known when unpacking, a row for each of `block`.
-  /// - Returns: The packed values.
+  /// Packs values.
+  ///
+  /// `reference` contains values known when unpacking, with a row for each row of `block`.
   static func pack(_ block: ValueBlock, relativeTo reference: ValueBlock? = nil) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(block.count * block.columnCount * 2 + block.bytes.count)
@@ -92,7 +91,7 @@ enum PackedValues {
       costs[1] += step.varintByteCount
       costs[2] += difference.varintByteCount
     }
-    // Among equally long forms, steps and differences repeat more often, and so compress better.
+    // Among forms of equal length, steps and differences repeat more often, and so compress better.
     let best = IntegerForm.allCases.min { costs[Int($0.rawValue)] < costs[Int($1.rawValue)] }
     let least = costs[Int(best?.rawValue ?? 0)]
     let form = IntegerForm.allCases.last { costs[Int($0.rawValue)] == least } ?? .plain
@@ -106,7 +105,7 @@ enum PackedValues {
     }
   }
 
-  /// Passes on the codes of integers in each form.
+  /// Passes the codes of integers in each form to `body`.
   @inline(__always)
   private static func forEachNumber(
     _ integers: [(row: Int, value: Int64)],
@@ -134,14 +133,13 @@ enum PackedValues {
     }
   }
 
-  /// The integers that are some reals times a power of ten; nil if they do not represent the reals
-  /// exactly.
+  /// The reals times a power of ten, as integers; nil if these do not represent the reals exactly.
   private static func integers(of reals: [Double], _ decimals: Int) -> [(row: Int, value: Int64)]? {
     let scale = scale(decimals)
     var integers: [(row: Int, value: Int64)] = []
     integers.reserveCapacity(reals.count)
     for real in reals {
-      // Below 2^53 every integer is a real, so a division has the same result everywhere.
+      // Below 2^53, every integer is a real, so a division has the same result everywhere.
       guard let integer = Int64(exactly: (real * scale).rounded()),
         integer.magnitude < 1 << 53,
         (Double(integer) / scale).bitPattern == real.bitPattern
@@ -157,12 +155,8 @@ enum PackedValues {
 
   // MARK: Unpacking
 
-  /// - Parameters:
-  ///   - packed: The packed values.
-  ///   - columns: The number of columns.
-  ///   - count: The number of rows.
-  ///   - reference: The values relative to which they were packed.
-  /// - Returns: The values.
+  /// Unpacks values that were packed relative to `reference`.
+  ///
   /// - Throws: `ByteReader.Damage` if the bytes are not packed values.
   static func unpack(
     _ packed: Span<UInt8>,
@@ -273,7 +267,7 @@ enum PackedValues {
     }
   }
 
-  /// Passes on integers, each with its row.
+  /// Passes integers to `set`, each with its row.
   @inline(__always)
   private static func unpack(
     _ runs: [Range<Int>],

@@ -3,7 +3,7 @@ import BatchIdentifiers
 
 /// A table whose rows can be recorded and restored: its key and columns.
 struct RecordedTable: Equatable {
-  /// A unique index, by its columns that are columns of the table.
+  /// A unique index, by those of its terms that are columns of the table.
   struct UniqueIndex: Equatable {
     let columns: [(name: String, collation: String)]
 
@@ -17,15 +17,13 @@ struct RecordedTable: Equatable {
   let key: [String]
   /// The other columns that can be set.
   let columns: [String]
-  /// The columns that tell a row from another one that has got its rowid, if that is no column:
-  /// those of the primary key, or all.
+  /// The columns that distinguish a row from another that has taken its hidden rowid: those of the
+  /// primary key, or all.
   let identity: Set<String>
   /// The indexes by which `REPLACE` may delete other rows.
   let uniqueIndexes: [UniqueIndex]
 
-  /// Reads a table.
-  ///
-  /// - Returns: Nil if there is no such table, or if its columns use all names of the rowid.
+  /// Reads a table; nil if it does not exist, or if its columns use all names of the rowid.
   init?(_ name: String, in connection: Connection) throws(BatchError) {
     let table = try connection.prepare(
       "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name = ?"
@@ -49,7 +47,7 @@ struct RecordedTable: Equatable {
       }
     }
     primary.sort { $0.place < $1.place }
-    // The rowid as the key has no index.
+    // If the key is the rowid, it has no index.
     let hasKeyIndex = try connection.value(
       "SELECT 1 FROM pragma_index_list(?, 'main') WHERE origin = 'pk'",
       .text(name)
@@ -106,10 +104,9 @@ struct RecordedTable: Equatable {
     )
   }
 
-  /// The table's name in a statement.
   var quoted: String { "main.\(SQLName.quoted(name))" }
 
-  /// The condition for one row, with the key's parameters from a number on.
+  /// The condition for one row; the key's parameters are numbered from `parameter` on.
   func keyCondition(from parameter: Int) -> String {
     key.indices.map { "\(SQLName.quoted(key[$0])) IS ?\($0 + parameter)" }
       .joined(separator: " AND ")

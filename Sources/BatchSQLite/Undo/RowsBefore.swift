@@ -1,18 +1,14 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// Rows before a change, by key.
 struct RowsBefore: Sendable {
-  /// The key of each row.
   let keys: ValueBlock
   /// The old values of each row's recorded columns.
   let values: ValueBlock
-  /// Both in packed form, if already known.
+  /// The packed form of both, if already computed.
   private var known: (keys: [UInt8], values: [UInt8])?
 
-  /// - Parameters:
-  ///   - rows: The rows, with their keys first.
-  ///   - keyCount: The number of key columns.
+  /// - `rows`: The rows, with their keys first.
   init(_ rows: ValueBlock, keyCount: Int) {
     self.init(
       keys: rows.columns(0..<keyCount),
@@ -25,12 +21,10 @@ struct RowsBefore: Sendable {
     self.values = values
   }
 
-  /// Some of the rows.
   func selecting(_ rows: [Int]) -> RowsBefore {
     RowsBefore(keys: keys.selecting(rows), values: values.selecting(rows))
   }
 
-  /// Both in packed form.
   var packed: (keys: [UInt8], values: [UInt8]) {
     known ?? (PackedValues.pack(keys), PackedValues.pack(values))
   }
@@ -43,10 +37,10 @@ struct RowsBefore: Sendable {
   }
 }
 
-/// What a worker has found out about a chunk while the lane wrote others; it holds until another
-/// connection commits.
+/// What a worker has read about a chunk while the lane wrote others; valid until another connection
+/// commits.
 package struct ReadAhead: Sendable {
-  /// The keys, with their rows' places.
+  /// The keys, with the locations of their rows.
   let keys: ChunkKeys
   /// The rows, packed, if they are to be recorded.
   let rows: RowsBefore?

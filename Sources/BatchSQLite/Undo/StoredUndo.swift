@@ -3,28 +3,23 @@ package import BatchIdentifiers
 
 /// A run's undo data in the store: its row in `_batch_undo_run`, and its records in `_batch_undo`.
 package struct StoredUndo: Sendable {
-  /// The run's UUID.
   package let run: String
-  /// The name of its job.
   package let job: String
-  /// When it began, as an ISO 8601 timestamp in UTC.
+  /// When the run began, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
   /// When the records expire, as an ISO 8601 timestamp in UTC; nil for never.
   package let keptUntil: String?
   /// The entity whose rows changed.
   package let entity: String
-  /// What was recorded.
   package let shape: UndoShape
   /// The declared types of the recorded columns; nil for runs by objects.
   package let types: [String]?
-  /// What the run expected of the schema; for a run by objects, all tables as they were when it
-  /// began.
+  /// The schema that the run expected; for a run by objects, all tables as they were when it began.
   package let schema: [String]?
   /// The UUID of the changed store; nil if that has none of its own.
   package private(set) var store: String?
   /// The number of rows that can be undone.
   package private(set) var rows = 0
-  /// The number of rows that the run recorded.
   private var recordedRows = 0
   /// The size of the records in bytes.
   package private(set) var bytes = 0
@@ -127,13 +122,6 @@ package struct StoredUndo: Sendable {
   }
 
   /// Adds a record to the store, in the transaction that it records.
-  ///
-  /// - Parameters:
-  ///   - bytes: The record.
-  ///   - rows: Its number of rows.
-  ///   - run: The UUID of the run.
-  ///   - connection: The connection.
-  /// - Throws: Errors of SQLite.
   static func keep(
     _ bytes: [UInt8],
     of rows: Int,
@@ -166,7 +154,7 @@ package struct StoredUndo: Sendable {
     )
   }
 
-  /// Notes that an undo of a run begins, in the transaction that enters the undo.
+  /// Marks a run as undone, in the transaction that enters the undo.
   static func noteUndo(of run: String, in connection: Connection) throws(BatchError) {
     try connection.execute(
       "UPDATE _batch_undo_run SET is_undone = 1 WHERE run = ?",
@@ -230,7 +218,7 @@ package struct StoredUndo: Sendable {
     return found
   }
 
-  /// Refuses a row that no run has entered.
+  /// Refuses a row that cannot have been written by a run.
   private func check() throws(BatchError) {
     let lacksNames = shape.key.isEmpty || shape.columns.isEmpty && !shape.isDeletion
     let isWhole = shape.kind == .objects || !lacksNames

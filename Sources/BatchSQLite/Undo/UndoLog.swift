@@ -3,7 +3,6 @@ package import BatchIdentifiers
 
 /// The undo records of a run, the last one first.
 package final class UndoLog<Record: StoredRecord>: Sendable {
-  /// The run's undo data.
   package let undo: StoredUndo
   /// The number of rows that can be undone.
   package let count: Int
@@ -13,15 +12,13 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     let number: Int64
     /// The position of the first among all rows of the log.
     let first: Int
-    /// The record's number of rows.
     let rowCount: Int
     /// The selected rows; nil for all.
     let rows: [Int]?
 
-    /// The number of selected rows.
     var count: Int { rows?.count ?? rowCount }
 
-    /// The record's row at a position.
+    /// The record's row at a position of the log.
     func row(at place: Int, reversed: Bool) -> Int {
       let index = reversed ? count - 1 - (place - first) : place - first
       return rows.map { $0[index] } ?? index
@@ -29,11 +26,11 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
   }
 
   private let parts: [Part]
-  /// Whether the rows of a record are reversed too, so that each finds the state it left.
+  /// Whether the rows within a record are reversed too, so that each finds the state it left.
   private let isReversed: Bool
   private let reader: Lock<Reader>
 
-  /// A connection and the last record read: consecutive chunks often share records.
+  /// A connection and the last records read, since consecutive chunks often share records.
   private struct Reader {
     let connection: Connection
     var records: [(number: Int64, record: Record)] = []
@@ -41,15 +38,10 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     static var mostRecords: Int { 8 }
   }
 
-  /// Opens the log of a run.
+  /// Opens the log of a run; `identifiers` are the selected rows, or nil for all.
   ///
-  /// - Parameters:
-  ///   - undo: The run.
-  ///   - store: Its store.
-  ///   - isReversed: Whether the rows of a record are reversed too.
-  ///   - identifiers: The selected rows; nil for all.
-  /// - Throws: `BatchError` of code `damagedFile` if a record with selected rows cannot be read, as
-  ///   far as known.
+  /// - Throws: `BatchError` of code `damagedFile` if a record that may have selected rows cannot be
+  ///   read.
   /// - Complexity: O(*n*) in the records; with a selection, also in the rows, with a look-up for
   ///   each.
   package init(
@@ -114,10 +106,10 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     self.isReversed = isReversed
   }
 
-  /// The log in the order of a list that was made of it.
+  /// The log in the order of a list that was made from it.
   ///
-  /// An undo goes on in the order in which it began, whatever indexes the table has got or lost
-  /// since: a position means the same row.
+  /// An undo continues in the order in which it began, even if the table has gained or lost indexes
+  /// since, so that a position means the same row.
   package func inOrder(of list: PackedIdentifiers) throws(BatchError) -> UndoLog {
     guard let part = parts.first(where: { $0.count > 1 }) else { return self }
     let key = try list.key(at: part.first).description
@@ -131,14 +123,14 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     return isOther ? UndoLog(self, reversed: !isReversed) : self
   }
 
-  /// The maximum number of rows in a record: a chunk has fewer.
+  /// The maximum number of rows in a record; a chunk has fewer.
   private static var mostRows: Int { Int(UInt32.max) }
 
   private static var bytes: String { "SELECT bytes FROM _batch_undo WHERE number = ?" }
 
   private static var damaged: BatchError { .damagedRecord("no run has written it") }
 
-  /// Reads a record with this many rows.
+  /// Unpacks a record, which must have this many rows.
   private static func record(
     _ bytes: SQLValue?,
     _ rowCount: Int,
@@ -204,7 +196,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     }
   }
 
-  /// Calls `body` with the rows at some positions, a record at a time, until it stops.
+  /// Calls `body` with the rows at some positions, one record at a time, until it returns false.
   func forEachPart(
     of places: Range<Int>,
     _ body: (_ record: Record, _ place: Int, _ rows: [Int]) throws(BatchError) -> Bool
@@ -222,7 +214,7 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     }
   }
 
-  /// The part with a position.
+  /// The index of the part that contains a position.
   private func partIndex(of place: Int) -> Int {
     var (low, high) = (0, parts.count)
     while low < high {

@@ -3,14 +3,10 @@ package import BatchIdentifiers
 
 /// A chunk's changes, in the form of the table `_batch_undo`.
 package protocol StoredRecord: Sendable {
-  /// The number of rows.
   var count: Int { get }
 
-  /// Unpacks a record.
+  /// Unpacks a record of the given shape.
   ///
-  /// - Parameters:
-  ///   - bytes: The packed record.
-  ///   - shape: What it records.
   /// - Throws: `BatchError` of code `damagedFile`.
   init(_ bytes: [UInt8], _ shape: UndoShape) throws(BatchError)
 
@@ -20,14 +16,12 @@ package protocol StoredRecord: Sendable {
 
 /// The changes of a chunk of a job's run: rows before and after it.
 package struct UndoRecord: StoredRecord {
-  /// The rows before.
   private let rows: RowsBefore
   /// The recorded columns after the chunk, in the same order; no columns if it deleted the rows.
   ///
-  /// A row that was gone after the chunk has no values.
+  /// A row that no longer existed after the chunk has no values.
   let after: ValueBlock
 
-  /// The key of each row.
   var keys: ValueBlock { rows.keys }
   /// The old values of each row's recorded columns.
   var before: ValueBlock { rows.values }
@@ -130,15 +124,11 @@ extension BatchError {
   }
 }
 
-/// What a run's undo records contain.
 package struct UndoShape: Sendable, Equatable {
-  /// The kind of run.
   package enum Kind: Sendable {
-    /// It updates columns of one entity.
     case update
-    /// It deletes rows of one entity.
     case deletion
-    /// It changes objects: it inserts, updates and deletes rows of any table.
+    /// Inserts, updates and deletes rows of any table.
     case objects
   }
 
@@ -148,9 +138,7 @@ package struct UndoShape: Sendable, Equatable {
   package let columns: [String]
   package let kind: Kind
 
-  /// The shape of a run by objects.
   package static let objects = UndoShape(key: [], columns: [], kind: .objects)
 
-  /// Whether the rows were deleted.
   package var isDeletion: Bool { kind == .deletion }
 }
