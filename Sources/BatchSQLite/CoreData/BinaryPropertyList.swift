@@ -5,7 +5,7 @@ import BatchIdentifiers
 /// The bytes are untrusted. No reference is followed while they are read, so cycles are harmless,
 /// and there are never more references than bytes.
 struct BinaryPropertyList {
-  /// An object; the objects in it are indexes into ``objects``.
+  /// An object; contained objects are indexes into ``objects``.
   enum Object {
     case boolean(Bool)
     case integer(Int64)
@@ -23,7 +23,6 @@ struct BinaryPropertyList {
 
   private typealias Damage = ByteReader.Damage
 
-  /// Decodes a list.
   init(_ bytes: [UInt8]) throws(ByteReader.Damage) {
     guard bytes.starts(with: "bplist00".utf8), bytes.count >= 40 else {
       throw Damage("it is no binary property list")
@@ -64,14 +63,13 @@ extension BinaryPropertyList.Object {
   }
 }
 
-/// Decodes the objects.
 private struct PropertyListReader {
   let bytes: [UInt8]
-  /// The end of the objects and their table.
+  /// The end of the objects, where their table begins.
   let end: Int
   let referenceSize: Int
 
-  /// A number of a given size, at most a bound.
+  /// A number of a given size; throws if it is greater than `bound`.
   func number(_ size: Int, at offset: Int, within bound: Int) throws(ByteReader.Damage) -> Int {
     let value = try word(size, at: offset)
     guard value <= UInt64(bound) else { throw .init("a number is out of bounds") }
@@ -124,8 +122,8 @@ private struct PropertyListReader {
     }
   }
 
-  /// The number of an object's elements, and where they begin; after 15 follows an integer with the
-  /// count.
+  /// The number of an object's elements, and where they begin; 15 means that an integer with the
+  /// count follows.
   private func count(
     _ low: Int,
     after offset: Int

@@ -3,7 +3,6 @@ import BatchIdentifiers
 
 /// The model that Core Data keeps in a store: a packed archive in the table `Z_MODELCACHE`.
 struct CachedModel {
-  /// An attribute or a relationship.
   struct Property {
     enum Kind {
       case attribute(CoreDataType)
@@ -25,11 +24,11 @@ struct CachedModel {
   /// The stored properties of each entity, including inherited ones.
   private(set) var entities: [String: [Property]] = [:]
 
-  /// The maximum size of a model in bytes, packed or not: that of an app with a thousand entities
-  /// has a few hundred thousand.
+  /// The maximum size of a model in bytes, packed or not.
+  ///
+  /// The model of an app with a thousand entities has a few hundred thousand bytes.
   private static let byteLimit = 64 << 20
 
-  /// Decodes the archive of a model.
   init(_ packed: [UInt8]) throws(ByteReader.Damage) {
     let bytes =
       packed.starts(with: "bplist00".utf8)
@@ -42,7 +41,7 @@ struct CachedModel {
     guard !entities.isEmpty else { throw .init("it has no entities") }
   }
 
-  /// The model of a store; nil if it has none, or none that can be read.
+  /// The model of a store; nil if there is none, or if it cannot be read.
   static func read(in connection: Connection) throws(BatchError) -> CachedModel? {
     let isThere = try connection.value(
       "SELECT 1 FROM pragma_table_info('Z_MODELCACHE') WHERE name = 'Z_CONTENT'"

@@ -2,8 +2,8 @@ import BatchRuns
 import BatchIdentifiers
 
 extension Connection {
-  /// Keeps Core Data from reusing keys, after inserting rows into one of its tables: the greatest
-  /// key goes into `Z_PRIMARYKEY`.
+  /// Records the greatest key in `Z_PRIMARYKEY` after rows were inserted into a Core Data table, so
+  /// that Core Data does not reuse keys.
   func keepMaximum(of table: Entity) throws(BatchError) {
     guard table.versionColumn != nil, try namesCoreDataEntities else { return }
     try execute(

@@ -1,4 +1,4 @@
-/// Core Data entities that inherit from each other, and so share a table.
+/// Core Data entities that inherit from each other, and therefore share a table.
 struct CoreDataHierarchy {
   /// An entity in `Z_PRIMARYKEY`.
   struct Listed {
@@ -8,11 +8,9 @@ struct CoreDataHierarchy {
     let superNumber: Int64
   }
 
-  /// The entities, by number.
   private let members: [Listed]
   private let root: Listed
 
-  /// Their shared table.
   var table: String { "Z\(root.name.uppercased())" }
 
   /// All hierarchies; most have one entity.
@@ -24,7 +22,7 @@ struct CoreDataHierarchy {
     var members: [Int64: [Listed]] = [:]
     for entity in listed {
       var root = entity
-      // Bounded, since Core Data makes no cycles but a damaged store may have one.
+      // Bounded, since a damaged store may have a cycle, though Core Data makes none.
       for _ in listed {
         guard let next = byNumber[root.superNumber] else { break }
         root = next
@@ -105,7 +103,6 @@ struct CoreDataHierarchy {
 
   // MARK: Columns
 
-  /// The property in a column.
   private struct Place {
     /// The number of the entity that declares the property.
     let entity: Int64
@@ -115,8 +112,8 @@ struct CoreDataHierarchy {
 
   /// The property in each column.
   ///
-  /// A property's column has its name in capitals. If several have the same, a number follows it,
-  /// in the order of the entities.
+  /// A property's column has the property's name in capitals. If several have the same name, a
+  /// number follows it, in the order of the entities.
   private func propertyPlaces(in table: Entity, _ cached: CachedModel) -> [String: Place] {
     var places: [String: Place] = [:]
     for entity in members {
@@ -143,7 +140,6 @@ struct CoreDataHierarchy {
     members.first { $0.number == place.entity }.map { isMember(entity, of: $0) } ?? false
   }
 
-  /// Whether an entity is another one or inherits from it.
   private func isMember(_ entity: Listed, of other: Listed) -> Bool {
     var current: Listed? = entity
     for _ in members {

@@ -3,15 +3,14 @@ import BatchIdentifiers
 
 /// The model of a store made by Core Data: its entities by name, and where their rows are.
 ///
-/// Entity names and inheritance are in `Z_PRIMARYKEY`, names of attributes and relationships in the
-/// cached model. Without the latter, an attribute has its column's name in lower case: `firstname`
-/// for `ZFIRSTNAME`.
+/// Names and inheritance of entities are in `Z_PRIMARYKEY`, names of attributes and relationships
+/// in the cached model. Without the latter, an attribute has its column's name in lower case:
+/// `firstname` for `ZFIRSTNAME`.
 ///
-/// Rows are read through temporary views with the entities' names, which belong to a connection:
-/// the store does not change. They have the names of the model, dates as ISO 8601, UUIDs as text,
-/// and no rows of other entities.
+/// Rows are read through temporary views with the entities' names, which belong to a connection, so
+/// the store does not change. The views have the names of the model, dates as ISO 8601, UUIDs as
+/// text, and no rows of other entities.
 package struct CoreDataModel: Sendable {
-  /// The entities, by number.
   package let entities: [CoreDataEntity]
   /// Whether the store has its model, which names attributes and relationships.
   package let isCached: Bool
@@ -23,9 +22,8 @@ package struct CoreDataModel: Sendable {
   /// The first number of Core Data's own entities.
   private static let firstOwnNumber = 16_000
 
-  /// Reads the model of a store that has the tables typical of Core Data.
-  ///
-  /// - Returns: Nil for any other database.
+  /// Reads the model of a store that has the tables typical of Core Data; nil for any other
+  /// database.
   init?(
     reading connection: Connection,
     tables: [Entity]
@@ -61,12 +59,11 @@ package struct CoreDataModel: Sendable {
       .sorted { $0.number < $1.number }
   }
 
-  /// The entity of this name.
   package func entity(named name: String) -> CoreDataEntity? {
     entities.first { SQLName.equal($0.name, name) }
   }
 
-  /// The entities as a schema, with the tables that are not Core Data's.
+  /// The entities as a schema, with the tables that do not belong to Core Data.
   func schema(beside tables: [Entity]) -> Schema {
     let joins = entities.flatMap(\.relationships).compactMap(\.joinTable)
     let claimed = Set(entities.map(\.table) + joins + Self.ownTables)
@@ -79,7 +76,6 @@ package struct CoreDataModel: Sendable {
     )
   }
 
-  /// The statements that create the views.
   var views: [String] { entities.map(\.view) }
 }
 
@@ -101,7 +97,8 @@ extension Connection {
 }
 
 extension Entity {
-  /// The table with the column that Core Data increments with every change of a row, if it has one.
+  /// The table, with the column that Core Data increments with every change of a row, if there is
+  /// one.
   fileprivate var versioned: Entity {
     guard kind == .table, key?.columns == ["Z_PK"], attribute(named: "Z_OPT") != nil else {
       return self
@@ -112,13 +109,11 @@ extension Entity {
   }
 }
 
-/// An entity of a Core Data model.
 package struct CoreDataEntity: Sendable {
   /// Its name in the model, in jobs and in URIs.
   package let name: String
-  /// Its number, in the column `Z_ENT` of its rows.
+  /// Its number, as in the column `Z_ENT` of its rows.
   package let number: Int64
-  /// Its super-entity.
   package let superentity: String?
   /// The table, shared by all entities of a hierarchy.
   package let table: String
@@ -130,7 +125,6 @@ package struct CoreDataEntity: Sendable {
   package let members: [Int64]
   package internal(set) var relationships: [CoreDataRelationship] = []
 
-  /// The entity as a schema's.
   var entity: Entity {
     Entity(
       name: name,
@@ -157,13 +151,12 @@ package struct CoreDataEntity: Sendable {
     )
   }
 
-  /// The statement that creates the view of the entity's rows.
   var view: String {
     let values = columns.map {
       "\($0.type.read(SQLName.quoted($0.column))) AS \(SQLName.quoted($0.name))"
     }
-    // The sign keeps SQLite from using the column's index, which would return rows in another order
-    // than that of their keys: chunks find them by ranges of keys.
+    // The sign keeps SQLite from using the column's index, which would not return rows in key
+    // order. Chunks find rows by ranges of keys.
     let isAll = members.count == family.count
     let numbers = members.map { "\($0)" }.joined(separator: ", ")
     return """
@@ -173,7 +166,7 @@ package struct CoreDataEntity: Sendable {
       """
   }
 
-  /// The column beside a relationship's with the number of the other object's entity: `Z1_BOOK`
+  /// The column beside a relationship's that has the number of the other object's entity: `Z1_BOOK`
   /// beside `ZBOOK`.
   package func entityColumn(of relationship: CoreDataColumn) -> String? {
     let suffix = "_\(relationship.column.dropFirst())"
@@ -184,7 +177,6 @@ package struct CoreDataEntity: Sendable {
     }
   }
 
-  /// The column of an attribute.
   package func column(ofAttribute name: String) -> CoreDataColumn? {
     columns.first { SQLName.equal($0.name, name) }
   }
@@ -192,10 +184,9 @@ package struct CoreDataEntity: Sendable {
 
 /// A column of a Core Data table, as an entity sees it.
 package struct CoreDataColumn: Sendable {
-  /// The table's column.
   package let column: String
-  /// Its name: the model's name of the attribute or relationship, or the column's if it is not the
-  /// entity's.
+  /// The model's name of the attribute or relationship, or the column's name if the entity does not
+  /// own the column.
   package let name: String
   package let type: CoreDataType
   /// Whether it is an attribute, a to-one relationship, or the key of the entity.
@@ -215,15 +206,13 @@ package struct CoreDataColumn: Sendable {
   }
 }
 
-/// A relationship of a Core Data entity.
 package struct CoreDataRelationship: Sendable {
-  /// Where it is stored.
   package enum Storage: Sendable {
     /// In a column of the entity's own rows.
     case column(String)
     /// In a column of the other entity's rows.
     case inverse(String)
-    /// In a table of pairs, with the columns of this entity's and the other's key.
+    /// In a table of pairs, with the columns of both entities' keys.
     case table(String, source: String, target: String)
   }
 
@@ -233,7 +222,6 @@ package struct CoreDataRelationship: Sendable {
   package let deleteRule: CoreDataDeleteRule
   package let storage: Storage
 
-  /// The entity's own column of the relationship.
   package var column: String? {
     if case .column(let column) = storage { column } else { nil }
   }

@@ -61,9 +61,11 @@ struct CoreDataRelationships {
     return join(name, source, destination, inverse)
   }
 
-  /// The table of pairs: `Z_`, the number of one of the two entities and the name of its
-  /// relationship, with two columns `Z_`, number, relationship, each of which refers to the entity
-  /// with its number.
+  /// The table of pairs.
+  ///
+  /// Its name is `Z_`, the number of one of the two entities and the name of its relationship. Its
+  /// two columns are named `Z_`, number, relationship, and each refers to the entity with its
+  /// number.
   ///
   /// The number may be that of a super-entity that declares the relationship.
   private func join(

@@ -35,8 +35,9 @@ package enum CoreDataType: Sendable, Hashable {
       }
   }
 
-  /// The type from a column's declaration, if there is no model: a number may or may not be a
-  /// boolean, bytes a UUID.
+  /// The type from a column's declaration, for stores without a model.
+  ///
+  /// It does not show whether a number is a boolean, or bytes are a UUID.
   init(declared type: String) {
     self =
       switch type.uppercased() {
@@ -69,7 +70,7 @@ package enum CoreDataType: Sendable, Hashable {
   /// The type name that marks boolean attributes.
   package static let booleanDeclaration = "BOOLEAN"
 
-  /// The value of a column as a job and a context see it: a date as ISO 8601 in UTC, to the
+  /// The SQL that reads a column as jobs and contexts see it: a date as ISO 8601 in UTC, to the
   /// millisecond, and a UUID as text.
   ///
   /// A value of another type, or a date outside the years of ISO 8601, is unchanged.
@@ -92,7 +93,7 @@ package enum CoreDataType: Sendable, Hashable {
     }
   }
 
-  /// The stored form of a value as a job and a context see it.
+  /// The SQL that converts a value from the form that jobs and contexts see to the stored form.
   func written(_ value: String) -> String {
     switch self {
     case .date:

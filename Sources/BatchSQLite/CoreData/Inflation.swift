@@ -1,8 +1,8 @@
 import BatchIdentifiers
 
-/// Unpacks DEFLATE, in which Core Data keeps the model of a store: RFC 1951, without zlib's frame.
+/// Unpacks DEFLATE (RFC 1951, without zlib's frame), which Core Data uses to store a model.
 ///
-/// The bytes are untrusted: invalid ones, and those that unpack to more than a limit, throw.
+/// The bytes are untrusted: throws if they are invalid or unpack to more than a limit.
 struct Inflation {
   private let bytes: [UInt8]
   private let limit: Int
@@ -11,7 +11,6 @@ struct Inflation {
   private var bufferedBits = 0
   private var output: [UInt8] = []
 
-  /// The unpacked bytes.
   static func unpack(
     _ bytes: [UInt8],
     atMost limit: Int

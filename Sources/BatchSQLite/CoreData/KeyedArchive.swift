@@ -37,7 +37,6 @@ struct ArchivedObject {
     return ArchivedObject(objects, places, uid)
   }
 
-  /// The object's value for a key; nil if there is none.
   subscript(_ key: String) -> ArchivedObject? {
     guard case .dictionary(let keys, let values) = objects[index] else { return nil }
     for (place, value) in zip(keys, values) {
@@ -60,7 +59,7 @@ struct ArchivedObject {
 
   /// The elements of an array, or the values of a dictionary, in order.
   var elements: [ArchivedObject] {
-    // No further: in a damaged archive, these may contain themselves.
+    // Not deeper, since in a damaged archive these may contain themselves.
     let known = self["values"] ?? self
     guard let list = known["NS.objects"], case .array(let elements) = objects[list.index] else {
       return []

@@ -3,11 +3,11 @@ import BatchIdentifiers
 
 /// A copy of the rows of a view or query, to read from instead.
 ///
-/// Some rows cannot be found by key without reading others: those of an aggregate, or of a table
-/// without an index on the key. Looking each of them up would take quadratic time. So they are read
-/// once, in one transaction, into a temporary table of the connection. SQLite keeps it in a
-/// nameless file in its folder for temporary files, with a few pages in memory; it vanishes with
-/// the process, however that ends.
+/// Some rows cannot be found by key without reading others, for example those of an aggregate, or
+/// of a table without an index on the key. Looking up each of them would take quadratic time. So
+/// they are read once, in one transaction, into a temporary table of the connection. SQLite keeps
+/// it in a nameless file in its folder for temporary files, with a few pages in memory. The file
+/// vanishes with the process, however that ends.
 struct RowCopy: Sendable {
   /// The entity, with its rows read from the copy.
   let entity: Entity
@@ -16,7 +16,7 @@ struct RowCopy: Sendable {
   private let key: EntityKey
   private let parameters: [String: SQLValue]
 
-  /// Makes a copy of some columns of the rows, including those of the key.
+  /// Makes a copy of some columns of the rows, which must include those of the key.
   init(
     of original: Entity,
     columns: [String],
@@ -32,18 +32,19 @@ struct RowCopy: Sendable {
 
   private static let table = "temp._batch_rows"
 
-  /// Makes the copy, unless the connection has one or has failed to make one; call it outside a
-  /// transaction.
+  /// Makes the copy, unless the connection has one or has failed to make one.
   ///
-  /// - Returns: Whether there is a copy. There is none if a row cannot be read: then each is looked
-  ///   up, and fails on its own.
-  /// - Throws: Errors that concern more than a row.
+  /// Must be called outside a transaction.
+  ///
+  /// - Returns: Whether there is a copy. There is none if a row cannot be read; each row is then
+  ///   looked up, and fails on its own.
+  /// - Throws: Errors that concern more than one row.
   func make(in connection: Connection) throws(BatchError) -> Bool {
     if let hasCopy = connection.hasRowCopy { return hasCopy }
     try connection.execute("PRAGMA temp_store = FILE")
     do throws(BatchError) {
       try connection.transaction(.deferred) { () throws(BatchError) in
-        // Columns without a type, so that values are unchanged.
+        // Columns without a type store values unchanged.
         try connection.execute("CREATE TABLE \(Self.table) (\(SQLName.list(columns)))")
         let copying = try connection.prepare(
           """

@@ -1,9 +1,7 @@
 import BatchIdentifiers
 
 extension RowExport {
-  /// Makes the lines of chunks as a run does, to find out how long a run takes.
-  ///
-  /// - Returns: Nil if they fail.
+  /// Makes the lines of chunks as a run does, to estimate how long a run takes; nil if that fails.
   package func tried(_ chunks: [ChunkKeys], in store: Store) -> TriedChunks? {
     guard !store.options.isURI else { return nil }
     do throws(BatchError) {

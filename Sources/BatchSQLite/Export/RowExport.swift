@@ -10,12 +10,12 @@ package struct RowExport: Sendable {
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
-  /// The source of rows instead of the entity; nil if rows are looked up.
+  /// The copy to read rows from; nil if rows are looked up in the entity.
   private var copy: RowCopy?
-  /// What the schema must be like; nil for anything.
+  /// The schema that the export requires; nil to accept any.
   private var expected: ExpectedSchema?
 
-  /// Makes an export of some attributes of an entity's rows; the predicate must have been checked.
+  /// - Precondition: The predicate has been checked.
   package init(
     entity: Entity,
     key: EntityKey,
@@ -44,7 +44,6 @@ package struct RowExport: Sendable {
     self.parameters = parameters
   }
 
-  /// The same export, which fails if the schema is not as expected.
   package func expecting(_ schema: ExpectedSchema) -> RowExport {
     var export = self
     export.expected = schema
@@ -54,7 +53,7 @@ package struct RowExport: Sendable {
   /// The beginning of a file, before any row.
   package var header: [UInt8] { encoder.header }
 
-  /// The statement that reads rows by keys of this kind.
+  /// The statement that reads rows by keys of this form.
   package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
 
   private func sql(for keys: ChunkKeys, of entity: Entity) -> String {
@@ -65,19 +64,20 @@ package struct RowExport: Sendable {
       """
   }
 
-  /// The columns of the lines, then whether a row still matches, and what tells the rows of a range
-  /// apart.
+  /// The columns of the lines, then whether a row still matches, and what identifies the rows of a
+  /// range.
   private func selected(for keys: ChunkKeys) -> [String] {
     var selected = columns.map(SQLName.quoted)
-    // The predicate is a column instead of a condition, to tell rows that no longer match from rows
-    // that are gone. IS TRUE is the truth of a WHERE, where 0.5 is true.
+    // The predicate is a column instead of a condition, to distinguish rows that no longer match
+    // from missing ones. IS TRUE has the same meaning of truth as WHERE, where 0.5 is true.
     if let predicate { selected.append("\(predicate.sql) IS TRUE") }
     if keys.isRange { selected.append(keys.rowID(of: key)) }
     return selected
   }
 
-  /// The same statement, whose rows are collected in a block: an aggregate gets them in the order in
-  /// which SQLite finds them.
+  /// The same statement, whose rows are collected in a block.
+  ///
+  /// An aggregate gets them in the order in which SQLite finds them.
   private func collectingSQL(for keys: ChunkKeys, of entity: Entity) -> String {
     let condition = keys.condition(key: key)
     if entity.kind == .table, entity.standIn == nil {
@@ -87,7 +87,7 @@ package struct RowExport: Sendable {
     let names = selected(for: keys).indices.map { "c\($0)" }
     let inner = zip(selected(for: keys), names).map { "\($0) AS \($1)" }
     let order = if keys.isRange { " ORDER BY \(keys.order(of: key))" } else { "" }
-    // The limit keeps SQLite from leaving the order out.
+    // The limit keeps SQLite from ignoring the order.
     return """
       SELECT \(RowCollector.columns(names)) FROM (SELECT \(inner.joined(separator: ", ")) \
       FROM \(entity.rowSource) WHERE \(condition)\(order) LIMIT -1)
@@ -96,24 +96,22 @@ package struct RowExport: Sendable {
 
   /// The lines of one chunk, read in one transaction.
   ///
+  /// Stops at the row whose line reaches `byteLimit` bytes.
+  ///
   /// A part that fails is read again in halves, down to single identifiers, as in a change.
   ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - policy: What happens to the lines if an identifier fails.
-  ///   - byteLimit: How many bytes to hold; the row that reaches this is the last.
-  ///   - connection: The worker's connection.
   /// - Returns: The lines, in list order, of as many of the first identifiers as the outcomes
   ///   count.
-  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more
-  ///   than a row.
+  /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
+  ///   more than one row.
   package func lines(
     for keys: ChunkKeys,
     onFailure policy: FailurePolicy = .failChunk,
     holding byteLimit: Int = .max,
     in connection: Connection
   ) throws(BatchError) -> ExportedLines {
-    // Copying rows, and measuring whether that is needed, compile statements before the transaction.
+    // Copying rows, and measuring whether that is needed, compile statements before the
+    // transaction.
     try expected?.verify(in: connection)
     let entity = try prepareRows(in: connection)
     return try connection.transaction(.deferred) { () throws(BatchError) in
@@ -150,19 +148,19 @@ package struct RowExport: Sendable {
   /// How many rows are held as values before they are written as lines.
   private static let rowsAtOnce = 1_000
 
-  /// The lines of some keys, as far as they were read.
+  /// The lines of some keys that were read before a limit was reached.
   private struct Read {
-    /// How many identifiers were reached: the number of the one whose row comes next.
+    /// The number of identifiers reached, which is the number of the next one.
     var reached = 0
-    /// Those of them without a line.
+    /// The identifiers among them without a line.
     var passedOver = PassedOver()
     /// How many texts are not UTF-8.
     var invalidTexts = 0
-    /// Whether no more bytes are to be held.
+    /// Whether the byte limit is reached.
     var isFull = false
   }
 
-  /// Appends the lines of some keys, up to the number of bytes to hold.
+  /// Appends the lines of some keys, up to the byte limit.
   private func append(
     _ keys: ChunkKeys,
     of entity: Entity,
@@ -230,8 +228,8 @@ package struct RowExport: Sendable {
 // MARK: - Where rows are read from
 
 extension RowExport {
-  /// How many steps SQLite may take to find a row: a few rows beside it, such as those of an
-  /// aggregate, but not as many as a table has.
+  /// How many steps SQLite may take to find a row: enough for a few other rows, such as those of an
+  /// aggregate, but not for a whole table.
   private static let stepsPerRow = 1_000
   /// How many rows are looked up to measure that.
   package static let probedRows = 32
@@ -239,13 +237,11 @@ extension RowExport {
   /// Whether one worker copies rows before they are read.
   package var copiesRows: Bool { copy != nil }
 
-  /// The same export, which first copies rows if finding them by keys is slow.
+  /// The same export, which first copies rows if finding them by key is slow.
   ///
-  /// - Parameters:
-  ///   - keys: Some keys, at most ``probedRows``.
-  ///   - connection: A connection to look them up, which takes a few milliseconds at most.
-  /// - Returns: The export to run.
-  /// - Throws: Errors that concern more than a row.
+  /// Looks up at most ``probedRows`` keys, which takes a few milliseconds at most.
+  ///
+  /// - Throws: Errors that concern more than one row.
   package func suited(
     to keys: ChunkKeys,
     in connection: Connection
@@ -282,7 +278,7 @@ extension RowExport {
     return found != nil
   }
 
-  /// The entity to read rows from: the copy, made if missing, where there is to be one.
+  /// The entity to read rows from; makes the copy if one is needed and missing.
   package func prepareRows(in connection: Connection) throws(BatchError) -> Entity {
     guard let copy, try copy.make(in: connection) else { return entity }
     return copy.entity

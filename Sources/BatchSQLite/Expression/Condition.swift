@@ -3,16 +3,13 @@ package import BatchRuns
 /// A condition that selects rows, with the tables that its terms read.
 ///
 /// When a selected row is written, the condition is checked again, but only its terms about the row
-/// itself: if a term reads other rows, a change may as well result from the run's own work.
+/// itself. If a term reads other rows, its result may have changed because of the run's own work.
 package struct Condition: Sendable {
-  /// The whole condition.
   package let expression: SQLExpression
-  /// The terms that `AND` joins.
+  /// The terms joined by `AND`.
   package let terms: [Term]
 
-  /// One of the terms.
   package struct Term: Sendable {
-    /// The term.
     package let expression: SQLExpression
     /// The tables that it reads besides the row.
     package let reads: Set<String>

@@ -3,7 +3,7 @@ package import BatchIdentifiers
 extension ExpressionCompiler {
   /// Finds the terms of a condition, and what each reads.
   ///
-  /// - Throws: `BatchError` of code `invalidSQL` if it is no expression.
+  /// - Throws: `BatchError` of code `invalidSQL` if it is not an expression.
   package func condition(_ expression: SQLExpression) throws(BatchError) -> Condition {
     try check(expression)
     let texts = (try? ExpressionScanner(expression.text))?.conjuncts ?? []
@@ -20,11 +20,11 @@ extension ExpressionCompiler {
     return Condition(expression: expression, terms: terms)
   }
 
-  /// What an expression reads besides its row: the columns of each table, empty if only rows are
-  /// counted.
+  /// The columns of each table that an expression reads besides its row; no columns if rows are
+  /// only counted.
   ///
-  /// The expression is compiled over a row with the same names that belongs to no table, so that a
-  /// subquery must read whatever table is read.
+  /// The expression is compiled over a row with the same names that belongs to no table, so any
+  /// table that it reads must be read by a subquery.
   package func readsElsewhere(
     _ expression: SQLExpression
   ) throws(BatchError) -> [String: Set<String>] {
@@ -76,7 +76,7 @@ extension ExpressionCompiler {
         isAboutRow: false
       )
     }
-    // SQLite confirms what reading the text found. A view or query reads its tables for every row.
+    // SQLite confirms what scanning the text found. A view or query reads its tables for every row.
     let isView = [.view, .query, .model].contains(entity.kind)
     let others = accesses.read.keys.filter { !SQLName.equal($0, entity.table) }
     let isOfTable = isView || others.isEmpty && accesses.selects == 1

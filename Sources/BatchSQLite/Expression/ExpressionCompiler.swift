@@ -4,8 +4,8 @@ package import BatchIdentifiers
 /// Checks that an expression is a single expression over an entity's row and the job's parameters,
 /// and that it only reads.
 ///
-/// Three checks protect the database: ``ExpressionScanner`` keeps the text inside its parentheses;
-/// SQLite compiles it under an authorizer that only allows reading and calling functions; and the
+/// Three checks protect the database. ``ExpressionScanner`` keeps the text inside its parentheses.
+/// SQLite compiles it under an authorizer that only allows reading and calling functions. The
 /// compiled statement must have exactly the columns put around the expression. Compiling runs
 /// nothing.
 package struct ExpressionCompiler {
@@ -29,7 +29,7 @@ package struct ExpressionCompiler {
     let scanner = try expression.scanned(knowing: parameters)
     // No text can end the select list early and still have this column after it.
     let guardName = "guard-\(UInt64.random(in: .min ... .max))"
-    // It is also compiled in a condition, where SQLite accepts no aggregate and no window function.
+    // Also compiled as a condition, where SQLite accepts no aggregate and no window function.
     let sql = """
       SELECT \(expression.sql), 1 AS \(SQLName.quoted(guardName)) \
       FROM \(entity.rowSource) WHERE \(expression.sql)
@@ -49,7 +49,7 @@ package struct ExpressionCompiler {
     return scanner.parameters
   }
 
-  /// SQLite names an unknown name only in its message.
+  /// The remedy for an error; SQLite mentions an unknown name only in its message.
   private func remedy(for message: String, in text: String) -> Remedy? {
     if let word = message.wholeMatch(of: /near "(\w+)": syntax error/)?.1 {
       switch word.uppercased() {
@@ -71,7 +71,7 @@ package struct ExpressionCompiler {
     let name = String(message.dropFirst(prefix.count))
     let names = entity.attributes.map(\.name)
     let unknown = remedyForUnknownName(name, among: names, kind: "attributes")
-    // SQLite treats text in double quotes, or in none, as a name.
+    // SQLite treats text in double quotes, or without quotes, as a name.
     let isQuoted = text.contains("\"\(name)\"")
     if isQuoted || nearestName(to: name, among: names) == nil, !name.contains(".") {
       return Remedy(
@@ -81,7 +81,7 @@ package struct ExpressionCompiler {
     return Remedy(stringLiteral: unknown)
   }
 
-  /// Other databases' and languages' names for SQLite's functions.
+  /// SQLite's functions by their names in other databases and languages.
   private static let functions = [
     "lowercase": "lower", "lcase": "lower", "uppercase": "upper", "ucase": "upper",
     "len": "length", "strlen": "length", "char_length": "length", "nvl": "ifnull",

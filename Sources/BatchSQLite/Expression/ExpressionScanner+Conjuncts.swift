@@ -1,11 +1,11 @@
 extension ExpressionScanner {
-  /// The expressions that `AND` joins: `a` and `b` in `a AND b`, `(b AND a)` or `a AND (b)`;
+  /// The expressions joined by `AND`: `a` and `b` in `a AND b`, `(b AND a)` or `a AND (b)`;
   /// otherwise the whole.
   ///
-  /// SQLite's grammar decides what an `AND` belongs to, and this does not know all of it, such as
-  /// that `end` may be a column. So each part must be compiled, and if one is not an expression,
-  /// the whole must be used instead. If all are, `AND` joins them: of all operators only `OR` binds
-  /// looser than `AND`, and a whole with one outside of parentheses is not split.
+  /// SQLite's grammar determines the operands of an `AND`, and this does not know all of it, for
+  /// example that `end` may be a column. So each part must be compiled, and if one is not an
+  /// expression, the whole must be used instead. If all are, `AND` joins them: only `OR` binds
+  /// looser than `AND`, and a whole with an `OR` outside of parentheses is not split.
   var conjuncts: [String] {
     conjuncts(of: tokens[...]).map { text(of: $0) }
   }
@@ -56,12 +56,12 @@ extension ExpressionScanner {
     }
     if parts.isEmpty { return [tokens] }
     parts.append(tokens[start...])
-    // An operand is missing only if this has misread the whole.
+    // An operand is missing only if the whole was misread.
     guard parts.allSatisfy({ !$0.isEmpty }) else { return [whole] }
     return parts.flatMap { conjuncts(of: $0) }
   }
 
-  /// The tokens without parentheses around all of them, unless those enclose a subquery.
+  /// The tokens without enclosing parentheses, unless those contain a subquery.
   private func withoutParentheses(_ tokens: ArraySlice<Token>) -> ArraySlice<Token> {
     var tokens = tokens
     while tokens.first?.kind == .open, isClosedAtEnd(tokens) {

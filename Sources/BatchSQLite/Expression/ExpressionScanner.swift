@@ -1,13 +1,12 @@
-/// Scans an SQL expression as far as needed to know that it stays inside the parentheses around it.
+/// Scans an SQL expression to ensure that it stays inside the parentheses around it.
 ///
 /// SQLite's own parser decides what an expression means. It cannot decide whether the text is *one*
 /// expression: `1) OR (1` compiles between parentheses and changes the statement around them. So
 /// the text is scanned by the rules of SQLite's tokenizer
-/// (<https://www.sqlite.org/syntax/literal-value.html>, `sqlite3GetToken`) and refused if a
+/// (<https://www.sqlite.org/syntax/literal-value.html>, `sqlite3GetToken`). It is refused if a
 /// parenthesis, quote or comment is left open or closes one that is not its own, or if it contains
 /// a semicolon.
 struct ExpressionScanner {
-  /// Why a text is refused.
   struct Refusal: Error, Hashable {
     let reason: String
     let remedy: String?
@@ -20,7 +19,7 @@ struct ExpressionScanner {
 
   /// A token, other than white space and comments.
   struct Token {
-    /// The kind of token, as far as needed to split an expression.
+    /// The kind of token, in the detail needed to split an expression.
     enum Kind {
       case open
       case close
@@ -37,7 +36,6 @@ struct ExpressionScanner {
   private var index = 0
   private var depth = 0
 
-  /// The tokens, in order.
   private(set) var tokens: [Token] = []
 
   /// The ranges of names in double quotes, including the quotes.
@@ -49,7 +47,6 @@ struct ExpressionScanner {
   /// The kind of text, for messages.
   private let subject: SQLExpression.Kind
 
-  /// Scans a whole text.
   init(_ text: String, of kind: SQLExpression.Kind = .expression) throws(Refusal) {
     bytes = Array(text.utf8)
     subject = kind
@@ -58,8 +55,10 @@ struct ExpressionScanner {
     if tokens.isEmpty { throw Refusal("the \(subject) is empty") }
   }
 
-  /// The text with backticks instead of double quotes around names: SQLite treats an unknown name
-  /// in double quotes as a string, and so a misspelled column as a constant.
+  /// The text with backticks instead of double quotes around names.
+  ///
+  /// SQLite treats an unknown name in double quotes as a string, and so a misspelled column as a
+  /// constant.
   var textWithoutStringNames: String {
     var rewritten: [UInt8] = []
     var end = 0
@@ -89,7 +88,6 @@ struct ExpressionScanner {
     return String(decoding: bytes[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
   }
 
-  /// The tokens outside of parentheses.
   var outerTokens: [Token] {
     var depth = 0
     return tokens.filter { token in
@@ -152,7 +150,7 @@ struct ExpressionScanner {
     case UInt8(ascii: ":"):
       try parameter()
     case _ where Self.isNameByte(byte):
-      // The whole name, since SQLite allows $ inside one.
+      // Take the whole name, since SQLite allows $ inside one.
       while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: "$") { index += 1 }
       kind = .word
     default:

@@ -3,7 +3,7 @@ package import BatchIdentifiers
 /// Makes an entity of a job's query, after checking that it is one SELECT that only reads.
 ///
 /// The query's rows act as those of a view in no schema: wherever an entity's rows are read, the
-/// query stands in parentheses instead of a table. The checks are those of an expression; see
+/// query in parentheses replaces a table. The checks are those of an expression; see
 /// ``ExpressionCompiler``.
 package struct QueryCompiler {
   private let connection: Connection
@@ -92,7 +92,7 @@ package struct QueryCompiler {
     }
   }
 
-  /// The columns of the query; call it under the authorizer.
+  /// The columns of the query; must be called under the authorizer.
   private func attributes(
     of query: SQLExpression,
     _ checked: SQLExpression
@@ -107,7 +107,7 @@ package struct QueryCompiler {
     guard count > 0, wrapped.columnName(at: count) == guardName, wrapped.isReadOnly else {
       throw query.refusal(of: .query, "this is not one SELECT")
     }
-    // Inside, SQLite renames a second column `name` to `name:1`.
+    // Inside parentheses, SQLite renames a second column `name` to `name:1`.
     let bare = try connection.prepare(checked.text)
     var names: Set<String> = []
     for column in 0..<bare.columnCount {
@@ -148,7 +148,8 @@ package struct QueryCompiler {
 }
 
 extension ExpressionScanner {
-  /// What reads the time: `CURRENT_TIMESTAMP`, `'now'`, or a date function without a time.
+  /// The first token that reads the time: `CURRENT_TIMESTAMP`, `'now'`, or a date function without
+  /// a time.
   fileprivate var clock: String? {
     var texts = tokens.map { text(of: [$0]) }
     texts.append("")

@@ -1,8 +1,8 @@
 extension SQLExpression {
-  /// Valid SQL that is probably a mistake, each with what to write instead.
+  /// Describes valid SQL that is probably a mistake, and what to write instead, in one sentence
+  /// each.
   ///
-  /// - Parameter column: The column that gets the value; nil for a condition.
-  /// - Returns: A sentence for each.
+  /// `column` gets the value; nil for a condition.
   package func traps(setting column: String? = nil) -> [String] {
     guard let scanner = try? ExpressionScanner(text) else { return [] }
     let tokens = scanner.tokens
@@ -38,7 +38,6 @@ extension SQLExpression {
     return traps
   }
 
-  /// A name without its quotes.
   private static func bare(_ name: String) -> String {
     guard let quote = name.first, "\"`[".contains(quote), name.count > 1 else { return name }
     return String(name.dropFirst().dropLast())

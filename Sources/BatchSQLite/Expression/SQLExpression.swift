@@ -2,7 +2,7 @@ import BatchIdentifiers
 
 /// An SQL expression as written, and where.
 ///
-/// The text comes from a job file and is untrusted: it goes into a statement only after the
+/// The text comes from a job file and is untrusted. It becomes part of a statement only after the
 /// expression compiler has checked that it is a single expression that only reads.
 public struct SQLExpression: Sendable, Hashable {
   /// The expression.
@@ -18,7 +18,7 @@ public struct SQLExpression: Sendable, Hashable {
 
   /// The expression as an operand, with a line break to end a trailing `--` comment.
   ///
-  /// Names in double quotes get backticks, so that none becomes a string when its column is dropped;
+  /// Names in double quotes get backticks, so that none becomes a string if its column is dropped;
   /// see ``SQLName/quoted(_:)``.
   package var sql: String {
     let names = text.utf8.contains(UInt8(ascii: "\"")) ? try? ExpressionScanner(text) : nil
@@ -27,7 +27,6 @@ public struct SQLExpression: Sendable, Hashable {
 }
 
 extension SQLExpression {
-  /// What a text should be.
   enum Kind: String {
     case expression
     case query
@@ -60,7 +59,6 @@ extension SQLExpression {
     return scanner
   }
 
-  /// The error of a refused text.
   func refusal(
     of kind: Kind = .expression,
     _ message: String,

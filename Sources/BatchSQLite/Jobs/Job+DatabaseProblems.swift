@@ -3,10 +3,10 @@ package import BatchIdentifiers
 package import BatchJobs
 
 extension Job {
-  /// An error about the job and its database; together with all others, if there are more.
+  /// An error about the job and its database, together with all others if there are more.
   ///
-  /// A plan stops at the first name or expression that does not fit. The author of a job needs all
-  /// of them.
+  /// A plan stops at the first name or expression that does not fit, but the author of a job needs
+  /// all of them.
   package func refusal(_ error: BatchError) async -> BatchError {
     let codes: [BatchError.Code] = [.invalidSQL, .unknownEntity, .unknownAttribute, .invalidJob]
     guard codes.contains(error.code) else { return error }
@@ -17,10 +17,10 @@ extension Job {
     return .invalidJob(databaseProblems, file: origin?.file) ?? error
   }
 
-  /// The names and expressions of the job that do not fit its database.
+  /// The names and expressions of the job that do not fit its database; none if the database or the
+  /// entity cannot be read.
   ///
-  /// - Parameter broken: Invalid values, about which nothing more is reported.
-  /// - Returns: The problems; none if the database or the entity cannot be read.
+  /// Reports nothing more about the values in `broken`.
   package func databaseProblems(except broken: Set<JobPath> = []) async -> [JobProblem] {
     let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
     guard broken.isDisjoint(with: needed), let store = try? await storeToRead() else { return [] }
@@ -42,7 +42,6 @@ extension Job {
   }
 }
 
-/// Finds all problems.
 private struct DatabaseProblems {
   package let job: Job
   package let schema: Schema

@@ -2,12 +2,12 @@ import BatchJobs
 package import BatchIdentifiers
 
 extension JobPlan {
-  /// How long a plan looks for rows that share a key.
+  /// How long a plan searches for rows that share a key.
   private static let keyTimeLimit = Duration.seconds(3)
 
   /// Refuses rows that share a key, as a run does before it writes anything.
   ///
-  /// - Returns: Whether there was time to look at all rows.
+  /// - Returns: Whether all rows could be checked in time.
   /// - Throws: `BatchError` with the place of the key in the job.
   package func refuseSharedKeys() async throws(BatchError) -> Bool {
     try await store.connection(label: "batch.plan").perform { connection throws(BatchError) in
@@ -15,7 +15,7 @@ extension JobPlan {
     }
   }
 
-  /// Refuses rows that share a key; returns whether there was time to look at all rows.
+  /// Refuses rows that share a key; returns whether all rows could be checked in time.
   func checkKey(in connection: Connection) throws(BatchError) -> Bool {
     do throws(BatchError) {
       return try connection.within(Self.keyTimeLimit) { () throws(BatchError) in
@@ -29,7 +29,7 @@ extension JobPlan {
     }
   }
 
-  /// What a plan says that had no time to look at all keys.
+  /// The warning of a plan that could not check all keys in time.
   var warningAboutKey: String {
     let limit = Self.keyTimeLimit / .seconds(1)
     return

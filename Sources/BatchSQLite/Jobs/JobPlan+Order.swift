@@ -3,12 +3,12 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension JobPlan {
-  /// Whether chunks are committed in the order of the list: the job asks for an order, or the order
-  /// decides the outcome of rows.
+  /// Whether chunks are committed in the order of the list, because the job asks for an order, or
+  /// the order affects the outcome.
   package var isInOrder: Bool { job.source.isOrdered || change?.orderMatters == true }
 
-  /// The plan with the order in which the rows of a table that refers to itself can be deleted,
-  /// unless the job asks for another one; nil as the time to look for it makes sure of it.
+  /// The plan with an order that allows rows of a table that refers to itself to be deleted, unless
+  /// the job asks for another order; `limit` limits the search; nil for no limit.
   package func inDeletionOrder(within limit: Duration?) async throws(BatchError) -> JobPlan {
     guard case .change(let change, _) = work, case .delete = change.action, change.orderMatters,
       entity.kind == .table, !job.source.isOrdered, !query.isLimited
@@ -22,10 +22,10 @@ extension JobPlan {
     return plan
   }
 
-  /// An order in which none of the first rows would fail, in words; nil if none is known.
+  /// Describes an order in which none of the first rows would fail; nil if none is known.
   ///
-  /// The rows that stand in the way are mostly the next ones by the set column or, in a deletion, by
-  /// their key.
+  /// The rows that cause failures are mostly the next ones by the set column or, in a deletion, by
+  /// key.
   func betterOrder(in connection: Connection) throws(BatchError) -> String? {
     guard change?.orderMatters == true, entity.kind == .table, job.source.identifiers == nil,
       !query.isLimited

@@ -6,19 +6,19 @@ extension JobPlan {
   /// How long a plan measures the cost of applying a condition again.
   private static let timeLimit = Duration.seconds(3)
 
-  /// The columns that the job writes, by itself, by triggers and by foreign-key actions.
+  /// The columns that the job writes: by itself, by triggers and by foreign-key actions.
   package func writes(in connection: Connection) throws(BatchError) -> WrittenColumns {
     try change?.writes(enforcesForeignKeys: job.database.foreignKeys, in: connection)
       ?? WrittenColumns()
   }
 
-  /// What triggers and foreign keys write besides.
+  /// The columns that triggers and foreign keys write in addition.
   func effects(in connection: Connection) throws(BatchError) -> WrittenColumns {
     try change?.effects(enforcesForeignKeys: job.database.foreignKeys, in: connection)
       ?? WrittenColumns()
   }
 
-  /// The recheck of a row at its turn, timed if that reads other rows.
+  /// How rows are rechecked when they are written; timed if that reads other rows.
   func rechecking(
     first count: Int,
     of list: PackedIdentifiers?,
@@ -81,7 +81,7 @@ extension JobPlan {
     return warnings
   }
 
-  /// The consequences of computing new values from what the run itself writes in other rows.
+  /// The consequences of computing new values from what the run itself writes to other rows.
   func warningsAboutValues(
     writes: WrittenColumns,
     in connection: Connection

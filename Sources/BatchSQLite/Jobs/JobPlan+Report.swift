@@ -5,7 +5,7 @@ package import BatchIdentifiers
 import BatchPlatform
 
 extension JobPlan {
-  /// Reads the data to report what a run would do, but for its first decision; writes nothing.
+  /// Reads the data to report what a run would do, except for its first decision; writes nothing.
   ///
   /// - Complexity: One count of the matching rows, and reads of up to 10,000 of them.
   package func report(chunkSize: Int?) async throws(BatchError) -> PlanReport {
@@ -100,13 +100,13 @@ extension JobPlan {
     }
   }
 
-  /// How many rows are read to find out about all.
+  /// How many rows are read to estimate all.
   static let sampled = 10_000
-  /// How long they are read at most.
+  /// The longest time for reading them.
   static let samplingTime = Duration.seconds(3)
 
-  /// The first identifiers of the selection; nil if finding rows by key reads others, so that the
-  /// condition finds them better.
+  /// The first identifiers of the selection; nil if finding rows by key reads others, since the
+  /// condition then finds them better.
   func firstIdentifiers(
     _ count: Int,
     in connection: Connection
@@ -129,7 +129,6 @@ extension JobPlan {
     if case .change(let change, _) = work { change.archiveCreation } else { nil }
   }
 
-  /// The statements for each chunk.
   package var statements: [String] {
     let keys = ChunkKeys.shape(of: query.key)
     return switch work {
@@ -153,7 +152,7 @@ extension JobPlan {
     let isCopied = try export.suited(to: keys, in: connection).copiesRows
     var copyBytes: Int?
     if isCopied, let bytesPerRow {
-      // Including rows that are not selected.
+      // Includes rows that are not selected.
       copyBytes = Int(bytesPerRow * Double(try query.countAll(in: connection)))
     }
     return PlanReport.LookUp(
@@ -172,7 +171,7 @@ extension JobPlan {
     ]
   }
 
-  /// What happens to a text that is not UTF-8; nil if the action reads none.
+  /// What happens to text that is not UTF-8; nil if the action reads none.
   private var invalidTextFate: String? {
     let failure =
       job.skip.limit > 0
@@ -217,7 +216,7 @@ extension JobPlan {
     }
   }
 
-  /// The rows read; nil if a row cannot be, which is reported separately.
+  /// The rows read; nil if a row cannot be read, which is reported separately.
   package func readable<Rows>(
     _ read: () throws(BatchError) -> Rows
   ) throws(BatchError) -> Rows? {

@@ -4,7 +4,7 @@ package import BatchIdentifiers
 import SystemPackage
 
 extension JobPlan {
-  /// What determines the run's rows and what it writes.
+  /// The fingerprint of what determines the run's rows and what it writes.
   ///
   /// The store is compared separately, since it may get its UUID between two runs.
   package func fingerprint(identifiersHash: String?) -> JobFingerprint {
@@ -18,14 +18,13 @@ extension JobPlan {
 
   package func makeLane() throws(BatchError) -> WriterLane? { try job.makeLane(in: store) }
 
-  /// The file of identifiers that the job's source names.
   package func identifierFile() throws(BatchError) -> IdentifierFile? {
     try job.identifierFile(of: entity.name, in: store.identity.uuid) {
       store.identity.admits($0, atPath: store.path)
     }
   }
 
-  /// The identifiers in that file, without those whose row an earlier one names.
+  /// The identifiers in that file, without those that name the same row as an earlier one.
   package func givenIdentifiers() async throws(BatchError) -> (
     list: PackedIdentifiers, hash: String
   )? {
@@ -40,7 +39,7 @@ extension JobPlan {
 }
 
 extension RunCause {
-  /// The lane of work that writes to its store; nil for other work.
+  /// The lane for a job that writes to its store; nil for other jobs.
   package func makeLane(
     in store: Store,
     runningTriggers runsTriggers: Bool = true
@@ -58,7 +57,7 @@ extension RunCause {
 }
 
 extension JobPlan.Work {
-  /// What the action depends on of the schema as it is now.
+  /// What the action requires of the schema as it is now.
   package func expectedSchema(
     for query: IdentifierQuery,
     keepsCopies: Bool,

@@ -3,14 +3,12 @@ import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
 
-/// What reading the first rows tells.
+/// The result of reading the first rows.
 struct ReadSample {
-  /// The number of rows read.
   package let rows: Int
   let bytesPerRow: Double
   /// How many of their texts are not UTF-8.
   package let invalidTexts: Int
-  /// The time for each row.
   let secondsPerRow: Double
 }
 
@@ -36,7 +34,7 @@ extension JobPlan {
     )
   }
 
-  /// The time until a run begins and after it has ended, which is mostly that of syncing files.
+  /// The time before a run begins and after it has ended, mostly for syncing files.
   private static let secondsOfStart = 0.08
   /// How much longer chunks of an export take than their lines.
   private static let shareOfWriter = 1.3
@@ -45,10 +43,11 @@ extension JobPlan {
   /// The pages with which a transaction records that it is done.
   private static let pagesOfLedger = 4.0
 
-  /// Tries chunks as the run does, and extrapolates; if that is impossible, from reading rows.
+  /// Tries chunks as the run does, and extrapolates; if that is impossible, extrapolates from
+  /// reading rows.
   ///
-  /// - Returns: The time without that of the selection; nil for a transform, whose program may take
-  ///   any time.
+  /// - Returns: The time without the selection; nil for a transform, whose program may take any
+  ///   time.
   func estimate(
     _ matches: Int,
     inChunksOf chunkSize: Int,
@@ -94,7 +93,7 @@ extension JobPlan {
       }
       let pages = rows * tried.pagesPerRow
       let transactions = rows / Double(chunkSize) + 1
-      // What undo needs is read before, and written beside the rows.
+      // Data for undo is read first, and written in addition to the rows.
       let factor = job.undo == nil ? 1.0 : 1.7
       return TimeEstimate(
         Self.secondsOfStart + factor * rows * tried.secondsPerRow

@@ -64,17 +64,15 @@ extension JobPlan {
     if case .transform(_, _, let children) = work { children } else { nil }
   }
 
-  /// The variables that describe the run to a program.
+  /// The environment variables that describe the run to a program.
   package func variables(run: String) -> [String: String] {
     CommandHandler.environment(of: job, run: run, parameters: parameters.sqlValues)
   }
 
   /// Starts the first program of a command transform, which may fail, before anything is written.
   ///
-  /// - Parameters:
-  ///   - run: The run.
-  ///   - count: The maximum number of programs.
-  ///   - hasRows: Whether there is anything to do; otherwise nothing is started.
+  /// Starts nothing unless `hasRows`.
+  ///
   /// - Throws: `BatchError` of code `commandNotStarted`.
   package func startChildren(run: String, atMost count: Int, hasRows: Bool) throws(BatchError) {
     do throws(BatchError) {

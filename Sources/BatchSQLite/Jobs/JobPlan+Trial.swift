@@ -10,19 +10,19 @@ extension JobPlan {
 
   /// The result of trying the change on the first rows.
   struct Trial {
-    /// The number of rows tried.
     var rows = 0
     /// The number of rows that would fail.
     var refused = 0
-    /// Which rows a table would refuse, and which `lower()` or `upper()` would not fully convert.
+    /// Names rows that a table would refuse, and rows that `lower()` or `upper()` would not fully
+    /// convert.
     var warnings: [String] = []
   }
 
-  /// Tries an update, or a deletion that the archive or foreign keys of the table may refuse, on the
-  /// first rows in their order; nil for any other change.
+  /// Tries an update, or a deletion that the archive or foreign keys of the table may refuse, on
+  /// the first rows in their order; nil for any other change.
   ///
-  /// - Complexity: Reads up to 1,000 rows, and as many entries of each unique index that changes; if
-  ///   some fail, as many in the orders that may be better.
+  /// - Complexity: Reads up to 1,000 rows, and as many entries of each unique index that changes;
+  ///   if some fail, as many in the orders that may be better.
   func trial(
     of list: PackedIdentifiers?,
     in connection: Connection
@@ -167,7 +167,7 @@ private struct LetterCase: Hashable {
   package let function: String
   package let column: Int
 
-  /// The call at the beginning of or within an expression; nil if there is none, or both kinds.
+  /// The call within an expression; nil if there is none, or both kinds.
   init?(of expression: SQLExpression, column: Int) {
     let calls = expression.text.matches(of: /\b(lower|upper)\s*\(/.ignoresCase())
     let names = Set(calls.map { $0.1.lowercased() })

@@ -66,10 +66,10 @@ extension JobPlan {
     }
     var scans = false
     for sql in compiled {
-      // A subquery of the condition may well scan the table: that is not how rows are found.
+      // A subquery of the condition may scan the table, but that is not how rows are found.
       if try QueryPlan(of: sql, in: connection).scans(writtenEntity.table) { scans = true }
     }
-    // No index could find rows that a query computes, and a copy has one.
+    // An index cannot find rows that a query computes, and a copy has its own.
     if scans, job.action.writes || lookUp == nil {
       warnings.append(
         "each row is found by reading all of \"\(entity.name)\"; an index on"
@@ -79,7 +79,7 @@ extension JobPlan {
     return warnings
   }
 
-  /// Warnings about the indexes that a job writes besides the table's rows.
+  /// Warnings about the indexes that a job writes in addition to the table's rows.
   func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
     guard let change, case let shape = change.undoShape, !shape.isDeletion else { return [] }
     let columns = shape.columns
@@ -96,7 +96,7 @@ extension JobPlan {
         "SELECT sql FROM sqlite_schema WHERE type = 'index' AND name = ? AND sql IS NOT NULL",
         .text(index)
       )
-      // An expression, or the condition of a partial index, names its columns only in its text.
+      // An expression, or the condition of a partial index, mentions its columns only in its text.
       let isWritten = columns.contains { column in
         indexed.contains { SQLName.equal($0, column) }
           || (indexed.contains("") || sql.contains { $0.uppercased().contains(" WHERE ") })
@@ -112,7 +112,7 @@ extension JobPlan {
     ]
   }
 
-  /// What undoing a run would leave unchanged.
+  /// Warnings about changes that undoing a run would not revert.
   func warningsAboutUndo(
     _ writes: WrittenColumns,
     in connection: Connection
@@ -191,7 +191,8 @@ extension Entity {
     return warnings
   }
 
-  /// Warnings about rows that foreign keys delete or change with those that the job deletes.
+  /// Warnings about rows that foreign keys delete or change together with those that the job
+  /// deletes.
   private func warningsAboutActions(
     of job: Job,
     in connection: Connection

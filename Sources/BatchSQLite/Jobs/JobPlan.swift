@@ -7,26 +7,21 @@ import SystemPackage
 ///
 /// Making a plan writes nothing and reads only the schema.
 package struct JobPlan: Sendable {
-  /// The job.
   package let job: Job
-  /// The database.
   package let store: Store
-  /// The values of the job's parameters.
   package let parameters: ParameterValues
   /// The identifiers to select.
   package internal(set) var query: IdentifierQuery
   /// The condition that selects them, and what its terms read; nil without one.
   package let condition: Condition?
-  /// The action on them.
   package let work: Work
-  /// What the job depends on of the schema, as it was when the run began.
+  /// What the job requires of the schema, as it was when the run began.
   package let expected: ExpectedSchema
   /// The programs to notify about a run.
   package let hooks: RunHooks
 
-  /// The action of a run on each chunk.
   package enum Work: Sendable {
-    /// Rows are changed by SQL, each by a separate statement if a change may reach other rows.
+    /// Changes rows by SQL, each by a separate statement if a change may affect other rows.
     case change(BulkChange, isRowByRow: Bool)
     case export(RowExport, Job.Export)
     case transform(RowTransform, Job.Transform, ChildPool?)
@@ -41,7 +36,6 @@ package struct JobPlan: Sendable {
     }
   }
 
-  /// The entity of the job's rows.
   package var entity: Entity { query.entity }
 
   /// The columns that an update sets, under the entity's names; none for other actions.
@@ -88,8 +82,8 @@ package struct JobPlan: Sendable {
     }
   }
 
-  /// Resolves a job against its database, which may be open, for a new run or one that expects the
-  /// schema to be as it was.
+  /// Resolves a job against its database, which may be open already, for a new run or for one that
+  /// requires an earlier schema.
   package init(
     _ job: Job,
     parameters: ParameterValues,
@@ -287,7 +281,6 @@ extension Store {
 }
 
 extension Entity {
-  /// The attributes that an export writes.
   fileprivate func attributes(
     for export: Job.Export,
     of job: Job
@@ -378,7 +371,6 @@ extension Entity {
 }
 
 extension Job {
-  /// The request for the identifiers of the job's rows.
   fileprivate func fetchRequest(
     _ predicate: SQLExpression?,
     _ values: [String: SQLValue]

@@ -3,10 +3,10 @@ import BatchRuns
 import SystemPackage
 
 extension [DatabaseUser] {
-  /// What the checkpoints of programs that share a write-ahead log risk, and what to do; nil if the SQLite of this
-  /// program has no such fault.
+  /// The risk of checkpoints by programs that share a write-ahead log, and what to do; nil if this
+  /// program's SQLite has no such bug.
   ///
-  /// Whether theirs has it is unknown: they may have brought their own.
+  /// Whether the other programs' SQLite has it is unknown, since they may use another version.
   package var riskOfReset: String? {
     let version = SQLiteVersion.linked
     guard version.hasResetFault else { return nil }
@@ -20,7 +20,7 @@ extension [DatabaseUser] {
 }
 
 extension RunCause {
-  /// What other programs risk that have the database open now, beside a run of this.
+  /// The risks from other programs that have the database open during a run.
   package var risks: [String] {
     guard writes, database.server == nil, let path = try? resolvedPath(database.path.string),
       database.journalMode == .wal || FileSystem.status(of: FilePath("\(path)-wal")) != nil,

@@ -26,7 +26,7 @@ extension RunCause {
     )
   }
 
-  /// An error of opening the database, located at what the job says of it.
+  /// An error of opening the database, placed at the job's description of it.
   package func located(openingStore error: BatchError) -> BatchError {
     if case .databaseExtension(let index) = error.subject {
       return error.located(at: place(of: .databaseExtension(index)))

@@ -1,7 +1,7 @@
 package import BatchJobs
 
 extension RunIdentity {
-  /// What the run depends on of the schema; nil for a run that begins now, and for one that rows of several entities may
-  /// concern.
+  /// What the run requires of the schema; nil for a run that begins now, and for one that may
+  /// concern rows of several entities.
   package var expected: ExpectedSchema? { ExpectedSchema(recorded: schema) }
 }

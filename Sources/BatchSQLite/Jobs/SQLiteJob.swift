@@ -2,7 +2,6 @@ package import BatchIdentifiers
 package import BatchJobs
 package import BatchRuns
 
-/// A job on a database of SQLite.
 package struct SQLiteJob: JobStore {
   private let job: Job
 

@@ -20,7 +20,7 @@ extension Store {
     }
   }
 
-  /// Refuses to resume a run that has begun to be undone.
+  /// Refuses to resume a run if an undo of it has begun.
   ///
   /// - Throws: `BatchError` of code `otherRun`.
   package func refuse(undone checkpoint: Checkpoint) async throws(BatchError) {

@@ -1,7 +1,7 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Updates and deletes: the identifiers go directly to the writer lane.
+/// Updates and deletes by passing identifiers directly to the writer lane.
 package struct ChangeProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let change: BulkChange
@@ -34,7 +34,6 @@ package struct ChangeProcessor: ChunkProcessor {
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
-  /// The keys of a chunk, and what may be read of it ahead.
   package struct Prepared: Sendable {
     let keys: ChunkKeys
     let ahead: ReadAhead?
@@ -51,12 +50,12 @@ package struct ChangeProcessor: ChunkProcessor {
     }
     let isScattered = lane.changesScatteredPages
     guard change.readsAhead(keys, isScattered: isScattered) else {
-      // The rows stay in the database.
+      // No rows are read, so they need no memory.
       let prepared = Prepared(keys: change.suited(keys, isScattered: isScattered), ahead: nil)
       return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
     }
     let ahead = try await context.perform { connection throws(BatchError) in
-      // Noted before the first read, so that all later commits by others are noticed.
+      // Noted before the first read, so that all later commits of others are noticed.
       try change.readAhead(
         keys,
         lookCount: lane.watch.lookCount,
@@ -90,7 +89,6 @@ package struct ChangeProcessor: ChunkProcessor {
 extension StoreConnection: ChunkWorker {}
 
 extension Store {
-  /// Makes a worker of a run.
   package func makeWorker(_ label: String) -> StoreConnection {
     makeConnection(label: label, priority: .background)
   }

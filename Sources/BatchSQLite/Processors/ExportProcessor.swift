@@ -1,7 +1,7 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Exports: workers read rows and write lines, which are appended in list order.
+/// Exports rows: workers read them and write lines, which are appended in list order.
 package struct ExportProcessor: ChunkProcessor {
   package let store: Store
   package let list: PackedIdentifiers
@@ -41,7 +41,7 @@ package struct ExportProcessor: ChunkProcessor {
       _ = try export.prepareRows(in: connection)
       let clock = ContinuousClock()
       let start = clock.now
-      // All lines of an output come from one database.
+      // All lines of an output must come from one database.
       try connection.refuseIfMoved()
       let keys = try ChunkKeys(list, positions, key: key)
       var lines = try export.lines(

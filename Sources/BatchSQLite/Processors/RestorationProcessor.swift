@@ -1,7 +1,7 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Restores rows: workers unpack them, the writer lane writes them.
+/// Restores rows: workers unpack them, and the writer lane writes them.
 package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
   private let undo: Undo
   private let store: Store
@@ -20,7 +20,7 @@ package struct RestorationProcessor<Undo: Restoration>: ChunkProcessor {
     self.onFailure = onFailure
   }
 
-  /// Rows return in reverse order: a row follows the ones it refers to.
+  /// Rows return in reverse order, so a row follows the ones it refers to.
   package var inOrder: Bool { true }
   package var handlerTimeLimit: Duration? { nil }
   package var units: [Int] { undo.units }

@@ -1,7 +1,7 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Transforms: workers read rows and have them computed, the writer lane sets the results.
+/// Transforms rows: workers read and compute them, and the writer lane sets the results.
 package struct TransformProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let transform: RowTransform
@@ -37,7 +37,7 @@ package struct TransformProcessor: ChunkProcessor {
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
-  /// A computed chunk, and the context that computed it.
+  /// A computed chunk, and the connection that computed it.
   package struct Prepared: Sendable {
     package var chunk: TransformedChunk
     package let context: StoreConnection
@@ -84,9 +84,9 @@ package struct TransformProcessor: ChunkProcessor {
   ) async throws(BatchError) -> Commit {
     var chunk = prepared.chunk
     var refreshes = 0
-    // The worker recomputes rows that others have changed, each time only those, since they become
-    // fewer and nobody waits for the lock meanwhile. If others are faster than the handler, the
-    // lane computes the few that are left.
+    // The worker recomputes only rows that others have changed. With each attempt they become
+    // fewer, and other writers do not wait for the lock meanwhile. If others are faster than the
+    // handler, the lane computes the few that are left.
     while true {
       do throws(BatchError) {
         return try await lane.commit(positions, onFailure: onFailure) {
@@ -117,7 +117,7 @@ package struct TransformProcessor: ChunkProcessor {
 
   package var hasLostWorkers: Bool { times.hasLost }
 
-  /// Computes a chunk in a worker's context, within the handler's time limit.
+  /// Computes a chunk on a worker's connection, within the handler's time limit.
   private func compute(
     in context: StoreConnection,
     _ body:
@@ -130,7 +130,7 @@ package struct TransformProcessor: ChunkProcessor {
     return try await times.wait(for: context) { begin throws(BatchError) in
       try await context.perform { connection throws(BatchError) in
         begin()
-        // Noted before the first read, so that all later commits by others are noticed.
+        // Noted before the first read, so that all later commits of others are noticed.
         return try body(connection, lane.watch.lookCount)
       }
     }

@@ -1,9 +1,10 @@
 extension Connection.Options {
-  /// The options for opening a store: in a Core Data store nothing may change, not even the index
-  /// of its log.
+  /// The options for opening a store.
   ///
-  /// Determined without changing any file; blocks the thread. If a database cannot be examined that
-  /// way, such as one being recovered, opening it reveals what it is.
+  /// In a Core Data store, nothing may change, not even the index of its log.
+  ///
+  /// Examines the store without changing any file; blocks the thread. If a database cannot be
+  /// examined that way, for example while it is being recovered, opening it reveals what it is.
   package func suited(toStoreAt path: String) -> Self {
     var untouched = self
     untouched.leavesNoTrace = true

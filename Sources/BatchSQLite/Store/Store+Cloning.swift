@@ -2,11 +2,10 @@ import BatchRuns
 package import BatchIdentifiers
 package import SystemPackage
 
-/// A copy of a database at one moment, with the rowids of its rows.
+/// A copy of one snapshot of a database, with the rowids of its rows.
 package struct StoreClone: Sendable {
-  /// How it was made.
   package enum Method: String, Sendable, Encodable {
-    /// It shares the blocks of the file until one of the two writes them.
+    /// Shares the blocks of the file until one of the two files is written.
     case sharedBlocks
     /// Page by page.
     case pages
@@ -34,9 +33,9 @@ extension Store {
 
   /// Copies the database into an empty file; for a store that is kept open.
   ///
-  /// It uses one read transaction: with a write-ahead log, others may write meanwhile, and the log
-  /// grows. If there is no log, or an empty one, the file alone is the database; a reader then
-  /// keeps others from writing to the file, so it can be cloned as it is. Otherwise its pages are
+  /// Uses one read transaction. With a write-ahead log, others may write meanwhile, and the log
+  /// grows. If there is no log, or an empty one, the file alone is the database. A reader then
+  /// keeps others from writing to the file, so it can be cloned as it is. Otherwise, its pages are
   /// copied, each from the file or the log.
   ///
   /// - Parameters:
@@ -53,7 +52,7 @@ extension Store {
     let reader = connection(label: "batch.clone")
     return try await reader.perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in
-        // The transaction begins with the first read.
+        // A deferred transaction begins with its first read.
         _ = try connection.byteCount()
         let version = try connection.dataVersion()
         let log = FileSystem.status(of: FilePath("\(self.path)-wal"))?.size ?? 0

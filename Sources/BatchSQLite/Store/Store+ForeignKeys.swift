@@ -9,7 +9,7 @@ public struct UnindexedForeignKey: Hashable, Sendable, CustomStringConvertible {
   /// The referenced table.
   public let destination: String
 
-  /// Its cost, in a sentence without a full stop.
+  /// The cost of the missing index, in a sentence without a full stop.
   public var description: String {
     "\(table).\(column) refers to \(destination) and has no index: each row deleted from \(destination)"
       + " scans all of \(table)"

@@ -4,8 +4,8 @@ public import SystemPackage
 
 /// A SQLite database as a store of entities.
 ///
-/// Opening reads the schema and the store's identity and leaves nothing open. Every call then uses
-/// its own connection on its own thread, so any task may use a store.
+/// Opening a store reads its schema and identity, and leaves nothing open. Every call then uses its
+/// own connection on its own thread, so any task may use a store.
 ///
 ///     let store = try await Store(path: "shop.db")
 ///     let orders = try await store.fetchIdentifiers(
@@ -23,13 +23,12 @@ public struct Store: Sendable {
   /// The journal mode at the time the store was opened: `wal`, `delete`, ….
   public let journalMode: String
 
-  /// The model of a Core Data store.
   package let coreData: CoreDataModel?
 
   package private(set) var options: Connection.Options
   /// Keeps an in-memory database alive; nil for a file.
   package var anchor: StoreAnchor?
-  /// The connection for consecutive calls; nil if each opens its own.
+  /// The connection for consecutive calls; nil if each call opens its own.
   private var reader: StoreConnection?
 
   /// Opens an existing database.
@@ -70,8 +69,10 @@ public struct Store: Sendable {
     )
   }
 
-  /// Opens an existing database, and keeps it open until ``close()``: if no other process has it
-  /// open, its log would otherwise be removed after each call and created again by the next.
+  /// Opens an existing database, and keeps it open until ``close()``.
+  ///
+  /// Otherwise, if no other process has it open, its log would be removed after each call and
+  /// created again by the next.
   ///
   /// With `overwritesCoreData`, a Core Data store may be written like any other.
   package init(
@@ -118,7 +119,7 @@ public struct Store: Sendable {
     return (store, reader)
   }
 
-  /// Closes the connection that is kept open; the store may be used afterwards.
+  /// Closes the connection that is kept open; the store may still be used afterwards.
   package func close() async { await reader?.close() }
 
   /// The connection for a single call: the one kept open, or a new one.
@@ -126,7 +127,7 @@ public struct Store: Sendable {
     reader ?? makeConnection(label: label)
   }
 
-  /// Reads what the store is, in a transaction, and prepares the connection for it.
+  /// Reads the schema and identity in a transaction, and prepares the connection for the store.
   package init(opening connection: Connection, options: Connection.Options) throws(BatchError) {
     self = try connection.transaction(.deferred) { () throws(BatchError) in
       try Store(reading: connection, options: options)
@@ -146,7 +147,6 @@ public struct Store: Sendable {
     self.options.views = coreData?.views ?? []
   }
 
-  /// The same store, read-only.
   package var readOnly: Store {
     var store = self
     store.isReadOnly = true
@@ -166,7 +166,7 @@ public struct Store: Sendable {
 }
 
 extension Connection.Options {
-  /// The same, with a small cache: most pages are read once, and several readers must not cost
+  /// The same, with a small cache, since most pages are read once and several readers must not cost
   /// several large caches.
   fileprivate var forReading: Connection.Options {
     var options = self
@@ -176,11 +176,10 @@ extension Connection.Options {
 }
 
 extension Store {
-  /// The current number of an entity's rows.
   package func count(of entity: Entity) async throws(BatchError) -> Int {
     try await connection(label: "batch.count").perform { connection throws(BatchError) in
       var sql = "SELECT count(*) FROM \(entity.rowSource)"
-      // SQLite would count in an index, which may have a collation that it does not know.
+      // SQLite would count in an index, which may have an unknown collation.
       if entity.kind == .table, !connection.compiles(sql) { sql += " NOT INDEXED" }
       guard case .integer(let count) = try connection.value(sql) else { return 0 }
       return Int(count)

@@ -1,7 +1,7 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// A context with its own thread and connection.
+/// Owns a thread and a connection.
 ///
 /// Identifiers and values enter and leave it; the connection and everything read through it stay
 /// inside, as with Core Data's `performBackgroundTask`.
@@ -16,7 +16,7 @@ package actor StoreConnection {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Makes a context, which opens its connection on first use.
+  /// Opens its connection on first use.
   package init(
     label: String,
     path: String,
@@ -28,14 +28,14 @@ package actor StoreConnection {
     self.options = options
   }
 
-  /// Runs `body` on the context's thread, with its connection.
+  /// Runs `body` on the actor's thread, with its connection.
   package func perform<Result: Sendable>(
     _ body: @Sendable (Connection) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
     try body(connect())
   }
 
-  /// Runs `body` on the context's thread.
+  /// Runs `body` on the actor's thread.
   package func compute<Result: Sendable>(
     _ body: @Sendable () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
@@ -43,7 +43,7 @@ package actor StoreConnection {
     return try body()
   }
 
-  /// Makes the running statement and all later ones fail with `BatchError` of code `interrupted`;
+  /// Makes the running statement and all later ones fail with `BatchError` of code `interrupted`,
   /// from any thread.
   package nonisolated func interrupt() {
     interrupter.withLock { interrupter in

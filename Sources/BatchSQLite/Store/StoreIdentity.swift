@@ -4,9 +4,9 @@ import BatchPlatform
 
 /// The identity of a store: the UUID in the identifiers of its rows.
 ///
-/// The UUID is in the table `_batch_store`, which the first writing run creates, and copies of the
-/// file share it, like copies of a Core Data store. A database that this library never wrote has a
-/// UUID derived from its path. A Core Data store has the UUID in its table `Z_METADATA`.
+/// The UUID is in the table `_batch_store`, which the first writing run creates. Copies of the file
+/// share it, like copies of a Core Data store. A database that this library never wrote has a UUID
+/// derived from its path. A Core Data store has the UUID in its table `Z_METADATA`.
 public struct StoreIdentity: Sendable, Hashable {
   /// The UUID, in upper case.
   public let uuid: String
@@ -39,7 +39,7 @@ public struct StoreIdentity: Sendable, Hashable {
     return derived(fromPath: connection.path)
   }
 
-  /// The UUID of a Core Data store, which is never written here.
+  /// The UUID of a Core Data store, which this library never changes.
   private static func readCoreData(
     in connection: Connection
   ) throws(BatchError) -> StoreIdentity? {
@@ -58,7 +58,7 @@ public struct StoreIdentity: Sendable, Hashable {
     StoreIdentity(uuid: UUID().uuidString, isDerived: false)
   }
 
-  /// Reads the store's UUID, or sets it to that of `proposal`; inside the caller's transaction.
+  /// Reads the store's UUID, or sets it to that of `proposal`, inside the caller's transaction.
   package static func establish(
     _ proposal: StoreIdentity,
     in connection: Connection
@@ -70,14 +70,13 @@ public struct StoreIdentity: Sendable, Hashable {
     return proposal
   }
 
-  /// An identity derived from the path.
   static func derived(fromPath path: String) -> StoreIdentity {
     StoreIdentity(uuid: XXHash64.uuid(of: path), isDerived: true)
   }
 }
 
 extension StoreIdentity {
-  /// The identity of a database that is no file of SQLite.
+  /// The identity of a database on a server.
   package init(ofServer uuid: String) {
     self.init(uuid: uuid, isDerived: false)
   }

@@ -1,18 +1,16 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// The parts of a table besides its columns: indexes, foreign keys and triggers.
+/// The indexes, foreign keys and triggers of a table.
 package struct TableParts: Sendable {
   /// An index, including those that SQLite creates for constraints.
   package struct Index: Sendable {
-    /// Why the index exists.
     package enum Origin: String, Sendable {
       case primaryKey
       case unique
       case created
     }
 
-    /// A column of an index.
     package struct Column: Sendable {
       /// The column; nil for an expression.
       package let name: String?
@@ -21,7 +19,7 @@ package struct TableParts: Sendable {
 
     package let name: String
     package let isUnique: Bool
-    /// Whether it only covers some of the rows.
+    /// Whether it covers only some of the rows.
     package let isPartial: Bool
     package let origin: Origin
     package let columns: [Column]
@@ -29,7 +27,6 @@ package struct TableParts: Sendable {
     package let sql: String?
   }
 
-  /// Columns that refer to rows of a table.
   package struct ForeignKey: Sendable {
     package let columns: [String]
     package let table: String
@@ -39,10 +36,9 @@ package struct TableParts: Sendable {
     package let onUpdate: String
   }
 
-  /// A trigger.
   package struct Trigger: Sendable {
     package let name: String
-    /// When it fires, such as `AFTER UPDATE OF price`.
+    /// When it fires, for example `AFTER UPDATE OF price`.
     package let event: String
     package let sql: String
   }
@@ -125,7 +121,7 @@ extension TableParts.ForeignKey {
     while try rows.step() {
       let columns = [rows.text(at: 2)]
       let targets = rows.isNull(at: 3) ? [] : [rows.text(at: 3)]
-      // A row for each column of a key.
+      // There is one result row for each column of a key.
       let earlier = rows.integer(at: 0) == last ? keys.popLast() : nil
       last = rows.integer(at: 0)
       keys.append(
@@ -187,7 +183,6 @@ extension TableParts.Trigger {
 }
 
 extension Store {
-  /// The parts of an entity's table besides its columns.
   package func parts(of entity: Entity) async throws(BatchError) -> TableParts {
     let table = coreData?.entity(named: entity.name)?.table ?? entity.table
     return try await connection(label: "batch.schema").perform { connection throws(BatchError) in

@@ -2,8 +2,8 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension Store {
-  /// The values listed for columns by a table's CHECK constraints, as in
-  /// `CHECK (state IN ('open', 'paid'))`; by column, in list order.
+  /// The values that a table's CHECK constraints list for columns, as in `CHECK (state IN ('open',
+  /// 'paid'))`; by column, in list order.
   package func valueLists(of entity: Entity) async throws(BatchError) -> [String: [SQLValue]] {
     try await connection(label: "batch.schema").perform { connection throws(BatchError) in
       let sql = try connection.value(

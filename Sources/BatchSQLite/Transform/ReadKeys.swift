@@ -4,7 +4,7 @@ package import BatchIdentifiers
 /// The keys of a chunk whose rows were read.
 package struct ReadKeys: ChunkKeyList {
   let keys: ChunkKeys
-  /// Whether the range of the keys has found the rows.
+  /// Whether the rows were found by a range of keys.
   var isRangeOfKeys = false
 
   init(_ keys: ChunkKeys) {
@@ -22,14 +22,14 @@ package struct ReadKeys: ChunkKeyList {
   }
 
   package var lookup: @Sendable (_ number: Int) -> PrimaryKey {
-    // One by one, since a run is found by counting.
+    // One by one, since finding a key in a range takes counting.
     let keys = keys.singly
     return { keys.key(at: $0) }
   }
 }
 
 extension ReadRows<ReadKeys> {
-  /// The keys of some of the rows, as a statement finds them.
+  /// The keys of some of the rows, in the form that suits a statement.
   func keys(ofRows rows: [Int]) -> ChunkKeys {
     let rowIDs = marks.isEmpty ? nil : rows.map { marks[$0] }
     if let rowIDs, keys.keys.isRange { return .rowIDs(rowIDs) }

@@ -4,16 +4,10 @@ package import BatchIdentifiers
 extension RowTransform {
   /// Reads the rows of a chunk and computes their changes.
   ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - first: The position of the first key in the list.
-  ///   - run: The run that changes them.
-  ///   - lookCount: The earlier ``ForeignCommitWatch/lookCount`` of the lane.
-  ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - isLastTry: Whether rows that cannot be done now fail.
-  ///   - byteLimit: How many bytes of read, and of computed values to hold; the row that reaches
-  ///     this is the last.
-  ///   - connection: The worker's connection.
+  /// Stops at the row whose values, read or computed, reach `byteLimit` bytes. Rows that cannot be
+  /// computed now fail if `isLastTry`. `lookCount` is an earlier ``ForeignCommitWatch/lookCount``
+  /// of the lane.
+  ///
   /// - Returns: What the lane writes: the first identifiers of the chunk.
   /// - Throws: Errors of SQLite and of the handler.
   package func prepare(
@@ -44,7 +38,7 @@ extension RowTransform {
   }
 
   /// Reads the rows of a chunk again, and computes the changes of those that differ, and of those
-  /// that could not be done before.
+  /// that could not be computed before.
   ///
   /// - Returns: The chunk, or as many of its first identifiers as may be held.
   /// - Throws: Errors of ``prepare(_:at:run:lookCount:onFailure:isLastTry:holding:in:)``.

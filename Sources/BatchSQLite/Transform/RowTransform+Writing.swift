@@ -5,18 +5,12 @@ extension RowTransform {
   /// Sets the computed values, inside a transaction of the lane.
   ///
   /// If another connection has committed since the rows were read, they are read again under the
-  /// write lock, so that no other change is lost.
+  /// write lock, so that no other change is lost. Rows that differ are then recomputed while other
+  /// writers wait if `recomputes`; otherwise, refresh the chunk and write it again.
   ///
-  /// - Parameters:
-  ///   - chunk: The computed chunk.
-  ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - recomputes: Whether to recompute rows that differ, while others wait for the lock; else
-  ///     refresh the chunk and write it again.
-  ///   - lane: The lane.
-  /// - Returns: The outcomes of the chunk's identifiers, and those that failed, ascending.
   /// - Throws: `BatchError` of code `rowsChanged`, before anything is done, if rows must be
-  ///   recomputed; the error of the row that exceeds the allowed failures; or one that concerns
-  ///   more than a row.
+  ///   recomputed; the error of the row that exceeds the allowed failures; or an error that
+  ///   concerns more than one row.
   package func write(
     _ chunk: TransformedChunk,
     onFailure policy: FailurePolicy,
@@ -52,7 +46,7 @@ extension RowTransform {
       try connection.execute("SAVEPOINT _batch_chunk")
       var written: ChunkResult?
       do throws(BatchError) {
-        // Without a limit; the fallback row by row finds the row that fails.
+        // Without a limit, since the row-by-row fallback finds the row that fails.
         written = try set(
           chunk,
           by: chunk.keys.singly,
@@ -75,7 +69,8 @@ extension RowTransform {
     }
   }
 
-  /// Reads each row again on its turn, and sets its computed value, recomputed if the row differs.
+  /// Reads each row again when its turn comes, and sets its computed value, recomputed if the row
+  /// differs.
   private func setRowByRow(
     _ chunk: TransformedChunk,
     onFailure policy: FailurePolicy,
@@ -94,7 +89,8 @@ extension RowTransform {
     return written
   }
 
-  /// Sets the computed value of a single row, which fails and stays as it was if its triggers change that.
+  /// Sets the computed value of a single row; if a trigger changes the value, the row fails and
+  /// stays as it was.
   private func setExactly(
     _ row: TransformedChunk,
     onFailure policy: FailurePolicy,
@@ -108,7 +104,7 @@ extension RowTransform {
           try requireExact(row, in: connection)
         } catch {
           guard error.code == .notRestored else { throw error }
-          // A trigger may look at what changes, and leave alone what is set again.
+          // A trigger may react only to a change, and ignore a value that is set again.
           _ = try set(row, by: row.keys, onFailure: policy, in: connection)
           try requireExact(row, in: connection)
         }
@@ -124,7 +120,7 @@ extension RowTransform {
     }
   }
 
-  /// Refuses rows that do not have their computed values when their triggers have run.
+  /// Refuses rows that do not have their computed values after their triggers have run.
   private func requireExact(
     _ chunk: TransformedChunk,
     in connection: Connection
@@ -169,7 +165,7 @@ extension RowTransform {
           onFailure: policy,
           isLastTry: false
         )
-        // Nobody waits for a retry under the lock: the chunk is redone.
+        // A retry must not wait under the lock, so the chunk is redone.
         if let postponed = changes.postponed.first { throw postponed.error }
         return changes
       }

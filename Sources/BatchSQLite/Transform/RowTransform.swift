@@ -1,14 +1,14 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// A change whose values are computed outside SQL: rows are read, a handler computes, the writer
-/// lane sets the results.
+/// A change whose values are computed outside SQL: workers read rows, a handler computes, and the
+/// writer lane sets the results.
 package struct RowTransform: Sendable {
-  /// Where the values go, and which rows still match.
+  /// Where the values are written, and which rows still match.
   package private(set) var target: BulkChange
-  /// What the rows are read from: the entity itself, or the view of a Core Data model's entity.
+  /// Where rows are read: the entity itself, or the view of a Core Data model's entity.
   private let source: Entity
-  /// What must still be true of a row of the source.
+  /// The condition that a row of the source must still satisfy.
   private let condition: SQLExpression?
   let reads: [String]
   let writes: [String]
@@ -17,19 +17,20 @@ package struct RowTransform: Sendable {
   let handler: any RowHandler
   /// What changing a row may affect besides the row.
   ///
-  /// If anything, rows are read again before they are changed, with a statement for each: the run's
-  /// own changes may have outdated what a worker read, and one statement for all rows would check
-  /// `where` before the first change and foreign keys after the last.
+  /// If it affects anything, rows are read again before they are changed, with a statement for
+  /// each. The run's own changes may have outdated what a worker read, and one statement for all
+  /// rows would check `where` before the first change and foreign keys after the last.
   let reach: BulkChange.Reach
-  /// Whether each row is set by a statement of its own, in the order of the list.
+  /// Whether each row is set by its own statement, in the order of the list.
   let isOrdered: Bool
-  /// Whether rows must have their computed values when their triggers have run; others fail.
+  /// Whether rows fail if they lack their computed values after their triggers have run.
   private(set) var isExact = false
-  /// The handler's time limit for a chunk; nil if it keeps time itself.
+  /// The handler's time limit for a chunk; nil if the handler itself limits its time.
   package let timeout: Duration?
 
-  /// Makes a transform of an entity's rows, written to `written` if that is another table; the
-  /// predicate must have been checked.
+  /// Makes a transform of an entity's rows, written to `written` if that is another table.
+  ///
+  /// - Precondition: The predicate has been checked.
   package init(
     entity: Entity,
     into written: WrittenEntity? = nil,
@@ -71,35 +72,34 @@ package struct RowTransform: Sendable {
     isOrdered = isAsked && target.orderMatters
   }
 
-  /// Makes a conflict fail the row, whatever conflict clause the table has.
+  /// Makes a conflict fail the row despite the table's own conflict clauses.
   package func abortingOnConflict() -> RowTransform {
     var transform = self
     transform.target.abortsOnConflict = true
     return transform
   }
 
-  /// The same transform, in which a conflict fails the row; see ``BulkChange/failingOnConflict(in:)``.
+  /// The same transform, in which a conflict fails the row; see
+  /// ``BulkChange/failingOnConflict(in:)``.
   package func failingOnConflict(in connection: Connection) throws(BatchError) -> RowTransform {
     var transform = self
     transform.target = try target.failingOnConflict(in: connection)
     return transform
   }
 
-  /// Makes a row fail that does not have its computed values when its triggers have run.
+  /// Makes a row fail if it lacks its computed values after its triggers have run.
   package func exactly() -> RowTransform {
     var transform = self
     transform.isExact = true
     return transform
   }
 
-  /// Makes the transform save its changes in a run's undo records.
   package func recorded(forRun run: String) -> RowTransform {
     var transform = self
     transform.target = target.recorded(forRun: run)
     return transform
   }
 
-  /// The same transform, which fails if the schema is not as expected.
   package func expecting(_ schema: ExpectedSchema) -> RowTransform {
     var transform = self
     transform.target.expected = schema
@@ -110,11 +110,12 @@ package struct RowTransform: Sendable {
 
   /// The statement that reads rows by keys of this form.
   ///
-  /// After the declared columns it collects whether a row satisfies `where`, if that is checked
+  /// After the declared columns, it collects whether a row satisfies `where`, if that is checked
   /// again, and the key of a range.
   package func readSQL(for keys: ChunkKeys) -> String {
     var columns = reads.map(SQLName.quoted)
-    // As in an export: a column tells rows that no longer satisfy `where` from rows that are gone.
+    // As in an export, a column distinguishes rows that no longer satisfy `where` from missing
+    // ones.
     if let predicate { columns.append("\(predicate.sql) IS TRUE") }
     if keys.isRange { columns.append(keys.rowID(of: target.key)) }
     // In key order.
@@ -135,14 +136,7 @@ package struct RowTransform: Sendable {
 
   /// Reads the declared columns of a chunk's rows, in the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - keys: The keys of the chunk.
-  ///   - first: The position of the first key in the list.
-  ///   - byteLimit: How many bytes of texts and blobs to hold; the row that reaches this is the
-  ///     last.
-  ///   - connection: The connection.
-  /// - Returns: The rows, with the keys up to the last one reached.
-  /// - Throws: Errors of SQLite.
+  /// Stops at the row whose texts and blobs reach `byteLimit` bytes.
   func read(
     _ keys: ChunkKeys,
     at first: Int,
@@ -167,7 +161,7 @@ package struct RowTransform: Sendable {
     rows.numbers.reserveCapacity(selected)
     let hasRowIDs = keys.isRange && !read.isRangeOfKeys
     if hasRowIDs { rows.marks.reserveCapacity(selected) }
-    // The rows that satisfy `where`; usually all of a chunk's.
+    // The rows that satisfy `where`, usually all of a chunk.
     var matching: [Int] = []
     matching.reserveCapacity(selected)
     try keys.forEachBinding(of: statement, key: target.key) { numbers throws(BatchError) in

@@ -5,20 +5,19 @@ package import BatchIdentifiers
 package struct TransformedChunk: Sendable {
   let transformed: TransformedRows<ReadKeys>
   let run: String
-  /// The lane's count of looks before the rows were read.
+  /// The lane's ``ForeignCommitWatch/lookCount`` before the rows were read.
   let lookCount: Int
   /// The keys of the rows to change, and their numbers within the chunk.
   let keys: ChunkKeys
   let numbers: [Int]
-  /// The computed values, a row for each of the keys.
+  /// The computed values, one row for each of the keys.
   let values: ValueBlock
 
-  /// Makes a chunk of rows.
   init(_ transformed: TransformedRows<ReadKeys>, run: String, lookCount: Int) {
     self.transformed = transformed
     self.run = run
     self.lookCount = lookCount
-    // On the worker, so that the lane has less to do.
+    // Computed on the worker, so that the lane has less to do.
     let (rows, changed) = (transformed.rows, transformed.changed)
     let all = rows.keys.keys
     let isWhole = changed.count == all.identifierCount
@@ -28,18 +27,16 @@ package struct TransformedChunk: Sendable {
     self.values = isWhole ? values : values.selecting(changed)
   }
 
-  /// The rows as read.
   var rows: ReadRows<ReadKeys> { transformed.rows }
 
-  /// The number of its identifiers: the first of those requested.
+  /// The number of its identifiers, which are the first of those requested.
   package var count: Int { transformed.count }
 
-  /// The bytes of its texts and blobs.
   package var byteCount: Int {
     rows.values.bytes.count + transformed.changes.values.bytes.count
   }
 
-  /// The outcomes if it were written now: its changes count as succeeded.
+  /// The outcomes of a write now, in which changes count as succeeded.
   package var foreseen: (Outcomes, [BatchError]) {
     let failures = transformed.changes.failures
     var foreseen = transformed.passedOver.counts

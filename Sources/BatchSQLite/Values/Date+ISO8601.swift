@@ -1,8 +1,8 @@
 package import BatchPlatform
 
 extension Date {
-  /// The date of a whole text in the form of ISO 8601, with or without fractional seconds and with any zone; nil if it is
-  /// none.
+  /// Parses a whole ISO 8601 text, with or without fractional seconds and with any zone; nil if it
+  /// is not one.
   package init?(iso8601 text: String) {
     let styles = [
       Date.ISO8601FormatStyle(), Date.ISO8601FormatStyle(includingFractionalSeconds: true),

@@ -1,8 +1,9 @@
 package import BatchPlatform
 
 extension Decimal {
-  /// A whole text `[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?` as a number: `Decimal(string:)`
-  /// accepts a prefix, and takes ten times as long as this does for a few digits.
+  /// Parses a whole text `[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?`.
+  ///
+  /// `Decimal(string:)` would accept a prefix, and takes ten times as long for a few digits.
   package init?(wholeText text: String) {
     var rest = text.utf8[...]
     var significand: UInt64 = 0
@@ -13,7 +14,7 @@ extension Decimal {
     }
     func readDigits() -> Int {
       let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-      // Those of a longer number are not used.
+      // If the number is longer, these digits are not used.
       for digit in digits { significand = significand &* 10 &+ UInt64(digit - UInt8(ascii: "0")) }
       rest = rest[digits.endIndex...]
       return digits.count
@@ -38,7 +39,7 @@ extension Decimal {
       guard (1...3).contains(readDigits()) else { return nil }
     }
     guard rest.isEmpty, let value = Decimal(string: text), !value.isNaN else { return nil }
-    // It rounds numbers of 39 digits or more.
+    // `Decimal` rounds numbers of 39 digits or more.
     guard text.utf8.count < 39 || Self.digits(of: text) == Self.digits(of: value.description) else {
       return nil
     }

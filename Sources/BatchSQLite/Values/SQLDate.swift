@@ -6,7 +6,7 @@ package struct SQLDate {
 
   private let microseconds: Int64
 
-  /// The date; nil outside the years 1 to 9999.
+  /// Nil outside the years 1 to 9999.
   package init?(_ date: Date) {
     let microseconds = (date.timeIntervalSince1970 * 1_000_000).rounded()
     guard (-62_135_596_800_000_000..<253_402_300_800_000_000).contains(microseconds) else {
@@ -15,7 +15,7 @@ package struct SQLDate {
     self.microseconds = Int64(microseconds)
   }
 
-  /// A text of the form `yyyy-MM-dd`, optionally followed by ` HH:mm[:ss[.f…]]`.
+  /// Parses `yyyy-MM-dd`, optionally followed by ` HH:mm[:ss[.f…]]`.
   package init?(_ text: String) {
     var rest = text.utf8[...]
     func number(_ digits: Int) -> Int64? {

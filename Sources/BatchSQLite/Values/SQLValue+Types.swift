@@ -11,7 +11,7 @@ extension SQLValue {
     }
   }
 
-  /// The text of a TEXT, with U+FFFD for what is not UTF-8.
+  /// The text of a TEXT, with U+FFFD for bytes that are not UTF-8.
   package var string: String? {
     switch self {
     case .text(let text): text
@@ -20,9 +20,10 @@ extension SQLValue {
     }
   }
 
-  /// A UUID: a TEXT in the form of `uuidString`, or in lower case, or a BLOB of 16 bytes.
+  /// A UUID from a TEXT in the form of `uuidString` or in lower case, or from a BLOB of 16 bytes.
   ///
-  /// A text in mixed case is none: it has too many forms for an index to find all texts of one UUID.
+  /// A text in mixed case is rejected: a UUID has too many such forms for an index to find all of
+  /// them.
   package var uuid: UUID? {
     switch self {
     case .text(let text): text.hasOneCase ? UUID(uuidString: text) : nil
@@ -37,8 +38,8 @@ extension SQLValue {
     }
   }
 
-  /// A decimal number: a TEXT of one, unless it has more digits than a `Decimal`, an INTEGER, or a REAL by its shortest
-  /// decimal form.
+  /// A decimal number from an INTEGER, from a REAL by its shortest decimal form, or from a TEXT
+  /// unless it has more digits than a `Decimal`.
   package var decimal: Decimal? {
     switch self {
     case .integer(let value): Decimal(value)
@@ -50,7 +51,7 @@ extension SQLValue {
 }
 
 extension String {
-  /// Whether all ASCII letters are in upper case or all in lower case.
+  /// Whether all ASCII letters have the same case.
   fileprivate var hasOneCase: Bool {
     var cases: UInt8 = 0
     // Letters have this bit; digits and hyphens do not. The next bit is the case.
