@@ -10,7 +10,8 @@ extension PostgresChange {
 
     /// The archive table of this name; inside the caller's transaction.
     ///
-    /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if there is none.
+    /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if it does not
+    ///   exist.
     package static func table(
       named name: String,
       for source: PostgresTable,
@@ -34,10 +35,10 @@ extension PostgresChange {
       }
     }
 
-    /// An archive with a column for each stored column of the source.
+    /// Makes an archive with a column for each stored column of the source.
     ///
-    /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is missing or could
-    ///   change its values.
+    /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is
+    ///   missing or could change its values.
     package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {
       self.table = table
       var columns: [String] = []
@@ -70,7 +71,8 @@ extension PostgresChange {
 }
 
 extension PostgresChange.Archive {
-  /// The statement that deletes rows, inserts them into the archive, and returns the counts or numbers.
+  /// The statement that deletes rows, inserts them into the archive, and returns the counts or
+  /// numbers.
   func sql(deleting deletion: String, selecting selection: String) -> String {
     let names = PostgresName.list(columns)
     // An identity column keeps its values in the archive.
@@ -88,7 +90,7 @@ extension PostgresColumn {
   fileprivate func keepsValues(of other: PostgresColumn) -> Bool {
     // Without a length or a scale in parentheses, a type has room for each value.
     if type == other.type || baseType == other.baseType && !type.contains("(") { return true }
-    // Texts are too long, or fit.
+    // A text is either refused as too long or stored unchanged.
     let texts = ["text", "character varying"]
     if type == "text" || type == "character varying" { return true }
     if type.hasPrefix(texts[1]), texts.contains(where: other.type.hasPrefix) { return true }

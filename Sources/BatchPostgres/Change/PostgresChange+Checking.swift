@@ -4,10 +4,12 @@ package import BatchIdentifiers
 extension PostgresChange {
   /// Checks, before the first chunk, whether the change is possible at all; changes nothing.
   ///
-  /// - Parameter session: The session, in no transaction.
-  /// - Returns: Notes for whoever runs the change.
-  /// - Throws: `BatchError` of code `readOnly` if the server or the role is read-only, `accessDenied` with what to
-  ///   grant, `invalidSQL` for a table or a statement for which a run cannot keep its guarantees.
+  /// The session must be in no transaction.
+  ///
+  /// - Returns: Notes for the operator.
+  /// - Throws: `BatchError` of code `readOnly` if the server or the role is read-only,
+  ///   `accessDenied` with what to grant, `invalidSQL` for a table or a statement for which a run
+  ///   cannot keep its guarantees.
   package func check(in session: PostgresSession) throws(BatchError) -> [String] {
     let role = try session.requireWriting()
     try table.requireOwnTransaction(in: session)
@@ -38,9 +40,7 @@ extension PostgresChange {
 }
 
 extension PostgresSession {
-  /// Refuses a read-only server and a read-only role.
-  ///
-  /// - Returns: The role.
+  /// Refuses a read-only server and a read-only role; returns the role.
   func requireWriting() throws(BatchError) -> String {
     let database = try PostgresDatabase(of: self)
     if database.isInRecovery {
@@ -64,10 +64,11 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
-  /// Refuses to archive rows if a deleted row takes others of the table with it, or changes them, by foreign keys.
+  /// Refuses an archive if deleting a row also deletes or changes other rows of the table, or rows
+  /// of an existing archive, through foreign keys.
   ///
-  /// These would not reach the archive as they were. The same holds for rows of an existing archive.
-  /// Triggers may do the same, but nothing predicts them.
+  /// Those rows would not reach the archive as they were. Triggers may do the same, but that cannot
+  /// be predicted.
   package func requireWholeArchive(
     _ archive: PostgresTable? = nil,
     in session: PostgresSession
@@ -103,7 +104,7 @@ extension PostgresTable {
     ).about(.entity(self.name))
   }
 
-  /// A column that a table that inherits from this one has in addition.
+  /// A column that only an inheriting table has.
   private func columnOfChildren(in session: PostgresSession) throws(BatchError) -> String? {
     guard hasChildren else { return nil }
     let columns = try session.execute(
@@ -120,7 +121,7 @@ extension PostgresTable {
     return columns.count > 0 ? columns.text(0, 0) : nil
   }
 
-  /// Refuses an archive whose rows are also rows of this table or the reverse, by partitions or by inheritance.
+  /// Refuses an archive that shares rows with this table through partitions or inheritance.
   fileprivate func requireOutside(
     _ archive: PostgresTable,
     in session: PostgresSession
@@ -178,7 +179,7 @@ extension PostgresTable {
     ).about(.entity(name))
   }
 
-  /// The error about a row that the role may read but not write.
+  /// The error for a row that the role may read but not write.
   var rowIsProtected: BatchError {
     BatchError(
       .accessDenied,
@@ -190,7 +191,8 @@ extension PostgresTable {
 }
 
 extension PostgresTable {
-  /// The table `$1`, its partitions and the tables that inherit from it; for a view, all that it reads.
+  /// The table `$1`, its partitions and the tables that inherit from it; for a view, everything
+  /// that it reads.
   private static let parts = """
     WITH RECURSIVE parts AS (
       SELECT $1::pg_catalog.oid AS oid
@@ -202,7 +204,7 @@ extension PostgresTable {
         WHERE r.ev_class = p.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) AS next (oid))
     """
 
-  /// The error about a row that a trigger keeps as it is, by returning NULL; nil if no trigger could.
+  /// The error for a row that a trigger protects by returning NULL; nil if no trigger could.
   func keepsRow(
     from command: RowCommand,
     in session: PostgresSession
@@ -229,7 +231,8 @@ extension PostgresTable {
     ).about(.entity(name))
   }
 
-  /// Refuses a table whose rows are outside the transaction's reach, and one whose rules rewrite statements.
+  /// Refuses a table whose rows are not part of the transaction, and one whose rules rewrite
+  /// statements.
   func requireOwnTransaction(in session: PostgresSession) throws(BatchError) {
     switch kind {
     case .table, .partitionedTable, .view: break
@@ -269,7 +272,7 @@ extension PostgresTable {
       .about(.entity(name))
   }
 
-  /// Notes for whoever has a role change rows.
+  /// Notes for the operator whose role changes rows.
   func notes(for role: String) -> [String] {
     var notes: [String] = []
     if hasRowSecurity {

@@ -1,7 +1,6 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A row before and after a change.
 package struct PreviewedRow: Sendable {
   /// The key, column by column, as text.
   package let key: [String?]
@@ -20,7 +19,8 @@ extension PostgresChange {
     }
   }
 
-  /// The first rows of a query before and after the change; inside the caller's read-only transaction.
+  /// The first rows of a query before and after the change; inside the caller's read-only
+  /// transaction.
   package func preview(
     _ limit: Int,
     of query: PostgresQuery,
@@ -28,7 +28,7 @@ extension PostgresChange {
   ) throws(BatchError) -> [PreviewedRow] {
     var after: [String] = []
     if case .update(let assignments) = action {
-      // Cast to the column's type: it may round a number, or reject a text as too long.
+      // Cast to the column's type, which may round a number, or reject a text as too long.
       after = assignments.map {
         "(\($0.value.sql(parameters, .place))::\($0.column.type))::text"
       }
@@ -36,7 +36,7 @@ extension PostgresChange {
     return try query.preview(limit, of: previewedColumns, after, in: session)
   }
 
-  /// The statement of a chunk, for display: with placeholders for its values.
+  /// The statement of a chunk, for display, with placeholders for its values.
   package func statementText() throws(BatchError) -> String {
     try statement(for: .sample(of: key)).sql
   }
@@ -50,7 +50,7 @@ extension PostgresChange {
 }
 
 extension PostgresQuery {
-  /// Some columns of the first rows, and their values after the change by one expression each, if there are any;
+  /// Some columns of the first rows, and their values after the change if `after` has expressions;
   /// inside the caller's transaction.
   func preview(
     _ limit: Int,

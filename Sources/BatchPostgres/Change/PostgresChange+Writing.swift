@@ -2,7 +2,7 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// The change that a chunk's transaction makes, besides entering the chunk in the ledger.
+/// The change that a chunk's transaction makes, in addition to entering the chunk in the ledger.
 package protocol ChunkChange: Sendable {
   /// What the change needs of a chunk.
   associatedtype Rows: Sendable
@@ -10,7 +10,7 @@ package protocol ChunkChange: Sendable {
   /// The search path for names in its expressions.
   var path: SearchPath { get }
 
-  /// The schema without which it changes nothing; nil before there is a run.
+  /// The schema required for a change; nil before a run begins.
   var expected: ExpectedTables? { get }
 
   /// Verifies the schema, inside the caller's transaction or outside any.
@@ -18,7 +18,8 @@ package protocol ChunkChange: Sendable {
   /// - Throws: `BatchError` of code `otherRun` if it has changed in a way that concerns the change.
   func verifySchema(in session: PostgresSession) throws(BatchError)
 
-  /// The single statement that changes the rows and returns their number; nil if one statement cannot do it.
+  /// The single statement that changes the rows and returns their number; nil if one statement
+  /// cannot do it.
   func countingStatement(for rows: Rows) throws(BatchError) -> PostgresStatement?
 
   /// The outcomes of the rows, from the answer to ``countingStatement(for:)``.
@@ -38,23 +39,22 @@ package protocol ChunkChange: Sendable {
   ) throws(BatchError) -> ChunkResult
 }
 
-/// How the rows of a chunk are changed.
 package enum WritingMethod: Sendable, Hashable {
-  /// By one statement that counts rows: enough if each key has one row.
+  /// By one statement that counts rows, which is enough if each key has one row.
   case counting
   /// By statements that name the rows, each in a savepoint; a part that fails is halved.
   case listing
-  /// Like listing, but starting with halves: all rows at once took too long.
+  /// Like listing, but starting with halves, because all rows at once took too long.
   case halving
 }
 
 extension BatchError.Code {
-  /// A chunk cannot be done as a whole: it is repeated in smaller parts, down to single rows.
+  /// A chunk cannot be done as a whole, so it is repeated in smaller parts, down to single rows.
   static let chunkNotWhole = Self(rawValue: "chunkNotWhole")
 }
 
 extension BatchError {
-  /// The error about rows that no longer satisfy `where` in a job that demands a stop.
+  /// The error if rows no longer satisfy `where` and the job demands a stop.
   static func noLongerMatching(_ count: Int) -> BatchError {
     BatchError(
       .noLongerMatching,
@@ -71,14 +71,11 @@ extension ChunkChange {
 
   /// Changes the rows of a chunk, inside the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - rows: The rows of the chunk.
-  ///   - method: How to change them. If ``WritingMethod/counting`` fails with an error for which ``canBeListed(_:)`` is
-  ///     true, the caller rolls back and uses another method.
-  ///   - policy: What happens to the chunk if an identifier fails.
-  ///   - session: The session.
-  /// - Returns: The outcomes of the rows.
-  /// - Throws: `BatchError` about the row that exceeds the limit of failures, or any error not about a single row.
+  /// If ``WritingMethod/counting`` fails with an error for which ``canBeListed(_:)`` is true, the
+  /// caller must roll back and use another method.
+  ///
+  /// - Throws: The error of the row that exceeds the allowed failures, or any error not about a
+  ///   single row.
   package func write(
     to rows: Rows,
     _ method: WritingMethod,
@@ -93,7 +90,8 @@ extension ChunkChange {
 }
 
 extension PostgresSession {
-  /// Processes a chunk in parts: rolls back a part that fails and retries it in halves, down to single rows.
+  /// Processes a chunk in parts: rolls back a part that fails and retries it in halves, down to
+  /// single rows.
   ///
   /// - Parameters:
   ///   - count: The number of rows.
@@ -103,7 +101,8 @@ extension PostgresSession {
   ///   - naming: Adds the row to its error.
   ///   - body: Processes a part.
   /// - Returns: The rows that failed.
-  /// - Throws: The error of the row that exceeds the limit of failures, or any error not about a single row.
+  /// - Throws: The error of the row that exceeds the allowed failures, or any error not about a
+  ///   single row.
   func bisect(
     _ count: Int,
     _ method: WritingMethod,
@@ -137,12 +136,12 @@ extension PostgresSession {
 extension PostgresTable {
   /// Whether an error is about the values of a row.
   ///
-  /// The role's rights were checked before the first chunk, so a later denial comes from a row security policy.
+  /// The role's rights were checked before the first chunk, so a later denial comes from a row
+  /// security policy.
   func isAboutRows(_ error: BatchError) -> Bool {
     error.isAboutRows || hasRowSecurity && error.postgres?.state == .insufficientPrivilege
   }
 
-  /// The error about a key that has several rows.
   func ambiguous(_ key: PostgresKey) -> BatchError {
     let columns = key.columns.map(\.name).joined(separator: ", ")
     return BatchError(
@@ -161,7 +160,8 @@ extension PostgresChange: ChunkChange {
   }
 
   package func countingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement? {
-    // A chunk of which a row has moved is repeated: a deletion in vain costs little, an update as much as one of use.
+    // If a row has moved, the chunk is repeated. A failed deletion costs little, but a failed
+    // update as much as a successful one, so updates do not rely on pages.
     isOneByOne ? nil : try statement(for: isUpdate ? keys.anywhere : keys)
   }
 
@@ -224,8 +224,9 @@ extension PostgresChange: ChunkChange {
 
   /// Changes rows by a statement that returns their numbers.
   ///
-  /// Rows that it has not found near are looked for anywhere. A row that it has not changed and that matches afterwards
-  /// may have begun to match in between: such rows are locked, and changed once more.
+  /// Rows not found in the expected pages are looked up anywhere. A row that was not changed but
+  /// matches afterwards may have begun to match in between. Such rows are locked and changed once
+  /// more.
   private func listRows(
     _ keys: RowKeys,
     again isLocked: Bool = false,
@@ -276,7 +277,7 @@ extension PostgresChange: ChunkChange {
     throw .noLongerMatching(gone)
   }
 
-  /// How many statements about a row each are sent before their answers are read.
+  /// How many single-row statements are sent before their answers are read.
   private static let sentTogether = 256
 
   /// The numbers of the keys whose rows a statement has changed.
@@ -287,10 +288,12 @@ extension PostgresChange: ChunkChange {
     return try numbers(result)
   }
 
-  /// Finds out why rows were not changed: a row that still exists either already had its new values, if the job skips
-  /// such rows, or did not satisfy `where`; the others have vanished.
+  /// Finds out why rows were not changed: an existing row already had its new values, if the job
+  /// skips such rows, or did not satisfy `where`.
   ///
-  /// - Returns: This, and the numbers of the rows that match now.
+  /// The others have vanished.
+  ///
+  /// - Returns: These outcomes, and the numbers of the rows that match now.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: RowKeys,
@@ -319,7 +322,8 @@ extension PostgresChange: ChunkChange {
     return (passedOver, matching.sorted())
   }
 
-  /// Keeps others from changing rows until the end of the transaction, as far as the role may.
+  /// Prevents others from changing rows until the end of the transaction, if the role may lock
+  /// them.
   private func lock(_ keys: RowKeys, in session: PostgresSession) throws(BatchError) {
     guard table.rights.updates, table.kind != .view else { return }
     let (relation, join) = try keys.relation(in: table, after: 0)
@@ -329,7 +333,7 @@ extension PostgresChange: ChunkChange {
     )
   }
 
-  /// Why a locked row that matches was not changed, by a policy or a trigger; nil if nothing of them could.
+  /// Why a policy or a trigger protects a locked row that matches; nil if none could.
   private func kept(in session: PostgresSession) throws(BatchError) -> BatchError? {
     if table.hasRowSecurity { return table.rowIsProtected }
     let command: PostgresTable.RowCommand = if case .delete = action { .delete } else { .update }

@@ -1,12 +1,12 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// A change that SQL alone can make: the keys of a chunk go to the server, and no row comes back.
+/// A change that SQL alone can make: the keys of a chunk go to the server, and no row is returned.
 ///
-/// A statement finds the rows by their keys and returns how many it has changed. Only if these are fewer than the
-/// keys is the chunk repeated, by a statement that names the rows: see ``write(to:_:onFailure:in:)``.
+/// A statement finds the rows by their keys and returns how many it has changed. Only if these are
+/// fewer than the keys is the chunk repeated, by a statement that names the rows: see
+/// ``write(to:_:onFailure:in:)``.
 package struct PostgresChange: Sendable {
-  /// The change to each row.
   package enum Action: Sendable {
     /// Sets columns to expressions over the old row.
     case update([Assignment])
@@ -14,15 +14,12 @@ package struct PostgresChange: Sendable {
     case delete(archive: Archive?)
   }
 
-  /// A column and its new value.
   package struct Assignment: Sendable {
     package let column: PostgresColumn
     package let value: CheckedExpression
 
-    /// An assignment to a settable column.
-    ///
-    /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes, `unstableKey` for a
-    ///   column of the key.
+    /// - Throws: `BatchError` of code `unknownAttribute` for a column that the server computes,
+    ///   `unstableKey` for a column of the key.
     package init(
       of value: CheckedExpression,
       to name: String,
@@ -54,11 +51,11 @@ package struct PostgresChange: Sendable {
   /// Whether an update skips rows that already have its values.
   package let leavesUnchanged: Bool
   package let parameters: PostgresParameters
-  /// The search path for names in the expressions: the one under which they were checked.
+  /// The search path under which names in the expressions were checked.
   package let path: SearchPath
-  /// Whether each row has a statement of its own, in the order of the list.
+  /// Whether each row has its own statement, in the order of the list.
   package let isOneByOne: Bool
-  /// The schema without which it changes nothing; nil before there is a run.
+  /// The schema required for a change; nil before a run begins.
   package var expected: ExpectedTables?
 
   package init(
@@ -89,14 +86,10 @@ package struct PostgresChange: Sendable {
       && (table.isAffectedByOrder(of: columns) || !expressions.allSatisfy(\.isAboutRow))
   }
 
-  /// What a run of it depends on of the schema as it is now.
+  /// What a run of it requires of the schema as it is now: the tables and columns that it reads and
+  /// writes.
   ///
-  /// - Parameters:
-  ///   - keepsCopies: Whether deleted rows go to an archive that does not exist yet.
-  ///   - database: The database.
-  ///   - session: The session, in no transaction.
-  /// - Returns: The tables and columns that it reads and writes.
-  /// - Throws: What ``ExpectedTables`` does.
+  /// `keepsCopies` is whether deleted rows go to an archive that does not exist yet.
   package func expectedTables(
     keepingCopies keepsCopies: Bool = false,
     in database: PostgresDatabase,
@@ -127,14 +120,15 @@ package struct PostgresChange: Sendable {
 
   // MARK: Statements
 
-  /// What a row found by its key must satisfy.
+  /// The conditions for a row found by its key to be changed.
   private var matching: [String] {
     condition.predicate.map { [$0.sql(parameters, .place)] } ?? []
   }
 
   /// The condition that a row already has the update's values; nil to write such rows like others.
   ///
-  /// Rows are compared by their stored bytes, so 1.0 and 1.00 differ, as do texts that a collation considers equal.
+  /// Rows are compared by their stored bytes, so 1.0 and 1.00 differ, as do texts that a collation
+  /// considers equal.
   private var unchanged: String? {
     guard leavesUnchanged, case .update(let assignments) = action else { return nil }
     let columns = assignments.map { PostgresName.qualified(table.name, $0.column.name) }
@@ -157,13 +151,14 @@ package struct PostgresChange: Sendable {
 
   /// The statement that changes rows and returns how many.
   ///
-  /// With an archive it returns one row: how many rows were deleted, and how many archived.
+  /// With an archive, it returns one row: how many rows were deleted, and how many archived.
   package func statement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let place = parameters.values.count
     var found: PostgresStatement
     var relation = ""
     if keys.isNear {
-      // A join compares each row of the pages with all keys at once, and is planned faster than a list of keys.
+      // A join compares each row of the pages with all keys at once, and is planned faster than a
+      // list of keys.
       let (source, join) = try keys.relation(in: table, after: place)
       found = PostgresStatement(sql: join, values: source.values)
       relation = " \(isUpdate ? "FROM" : "USING") \(source.sql)"
@@ -191,8 +186,8 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// The statement that changes rows and returns a row for each: the number of its key, and with an archive the number
-  /// of rows archived.
+  /// The statement that changes rows and returns a row for each: the number of its key, and with an
+  /// archive the number of rows archived.
   func listingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let conditions = [join] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
@@ -218,8 +213,8 @@ package struct PostgresChange: Sendable {
     }
   }
 
-  /// The statement that returns which rows exist, by the numbers of their keys, whether they already have the change's
-  /// values, and whether they satisfy `where`.
+  /// The statement that returns which rows exist, by the numbers of their keys, whether they
+  /// already have the change's values, and whether they satisfy `where`.
   func presenceStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
     let isUnchanged =

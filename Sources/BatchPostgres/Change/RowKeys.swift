@@ -5,7 +5,7 @@ package import BatchIdentifiers
 /// The keys of a chunk, in the form by which a statement finds the rows.
 package struct RowKeys: ChunkKeyList {
   private enum Keys {
-    /// All integers of a range, without gaps: each row in the range was selected.
+    /// All integers of a range without gaps; each row in the range was selected.
     case range(ClosedRange<Int64>)
     case integers([Int64])
     case encoded(EncodedKeys)
@@ -17,11 +17,10 @@ package struct RowKeys: ChunkKeyList {
   private var isSample = false
   /// The pages of the table to which statements are confined; nil for all.
   ///
-  /// They are a hint: a statement that does not find a row there says nothing about the row, and one of ``anywhere``
-  /// must follow.
+  /// They are a hint. If a statement does not find a row there, the row may be elsewhere, and a
+  /// statement with the keys of ``anywhere`` must follow.
   private(set) var pages: ClosedRange<Int64>?
 
-  /// Reads the keys at the given positions of a list.
   package init(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>,
@@ -40,7 +39,8 @@ package struct RowKeys: ChunkKeyList {
     self.pages = pages
   }
 
-  /// The keys with the pages in which their rows probably lie, unless as many are found sooner one by one.
+  /// The keys with the pages in which their rows probably lie, unless looking up each row is
+  /// faster.
   package func near(_ pages: ClosedRange<Int64>?) -> RowKeys {
     guard let pages, pages.span < count / 2 else { return anywhere }
     return RowKeys(keys, key, pages)
@@ -55,7 +55,8 @@ package struct RowKeys: ChunkKeyList {
   /// Whether the server writes each value of a key in one way, whatever the settings.
   var hasFields: Bool { key.columns.allSatisfy { [.integer, .text, .uuid].contains($0.form) } }
 
-  /// The keys in the ways to look for their rows, of which each finds all that the ways before it would.
+  /// The keys in the successive ways to look for their rows; each way finds all rows that the
+  /// earlier ones would.
   var attempts: [RowKeys] { isNear ? [self, anywhere] : [self] }
 
   private init(_ integers: [Int64], _ key: PostgresKey) {
@@ -95,7 +96,6 @@ package struct RowKeys: ChunkKeyList {
     }
   }
 
-  /// The number of keys.
   package var count: Int {
     switch keys {
     case .range(let range): range.span + 1
@@ -104,7 +104,6 @@ package struct RowKeys: ChunkKeyList {
     }
   }
 
-  /// Some of the keys.
   package func part(_ numbers: Range<Int>) -> RowKeys {
     numbers.count == count ? self : selecting(Array(numbers))
   }
@@ -120,7 +119,6 @@ package struct RowKeys: ChunkKeyList {
     }
   }
 
-  /// The key with a number.
   package func key(at number: Int) -> PrimaryKey {
     switch keys {
     case .range(let range): .integer(range.lowerBound + Int64(number))
@@ -135,10 +133,8 @@ package struct RowKeys: ChunkKeyList {
 
   /// The condition that finds the rows, wherever they lie.
   ///
-  /// - Parameters:
-  ///   - table: The table of the rows.
-  ///   - place: The number of values that the statement takes before these.
-  /// - Returns: The condition and its values.
+  /// `place` is the number of values that the statement takes before these.
+  ///
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func condition(in table: PostgresTable, after place: Int) throws(BatchError) -> PostgresStatement
   {
@@ -172,19 +168,16 @@ package struct RowKeys: ChunkKeyList {
 
   /// An additional column of a relation of keys, with a value for each key.
   struct Companion {
-    /// The column in SQL.
     var sql: String { "\(RowKeys.alias).\(PostgresName.quoted(name))" }
     let name: String
     let values: PostgresArray
   }
 
-  /// The keys as a relation with their numbers from 1, and the condition that joins it with the rows.
+  /// The keys as a relation with their numbers from 1 in the column ``number``, and the condition
+  /// that joins it with the rows.
   ///
-  /// - Parameters:
-  ///   - table: The table of the rows.
-  ///   - place: The number of values that the statement takes before these.
-  ///   - companions: The relation's additional columns.
-  /// - Returns: The relation, with the numbers in its column ``number``, and the condition.
+  /// `place` is the number of values that the statement takes before these.
+  ///
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func relation(
     in table: PostgresTable,
@@ -205,8 +198,8 @@ package struct RowKeys: ChunkKeyList {
     )
   }
 
-  /// The parts of a statement that finds the rows, takes no values and does not rename the table: the source, the
-  /// condition, and the number of each row's key from 1.
+  /// The parts of a statement that finds the rows, takes no values and does not rename the table:
+  /// the source, the condition, and the number of each row's key from 1.
   ///
   /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
   func reading(
@@ -225,10 +218,11 @@ package struct RowKeys: ChunkKeyList {
     return ("\(table.sql), \(relation(of: sources))", joined(arrays, in: table), Self.number)
   }
 
-  /// The condition that a row's key is within the bounds of the keys, for a table whose index finds such a range; nil
-  /// if the keys are not a range.
+  /// The condition that a row's key is within the bounds of the keys, for a table whose index finds
+  /// such a range; nil if the keys are not a range.
   ///
-  /// Added to a join, it lets the server find a chunk's rows by one walk through the index instead of one for each row.
+  /// Added to a join, it lets the server find a chunk's rows by one walk through the index instead
+  /// of one for each row.
   func bounds(in table: PostgresTable) -> String? {
     guard case .range(let range) = keys else { return nil }
     let column = PostgresName.qualified(table.name, key.columns[0].name)
@@ -236,7 +230,8 @@ package struct RowKeys: ChunkKeyList {
       "\(column) BETWEEN \(Self.literal(range.lowerBound)) AND \(Self.literal(range.upperBound))"
   }
 
-  /// The number of a row's key from 1, computed from the key alone; nil if the keys are not a range.
+  /// The number of a row's key from 1, computed from the key alone; nil if the keys are not a
+  /// range.
   func number(in table: PostgresTable) -> String? {
     guard case .range(let range) = keys else { return nil }
     let column = PostgresName.qualified(table.name, key.columns[0].name)
@@ -263,7 +258,8 @@ package struct RowKeys: ChunkKeyList {
 
   /// The relation's column with the numbers of the keys.
   static let number = "\(alias).\"_batch_number\""
-  // No expression of a job can use this name: expressions are checked where no such relation exists.
+  // No expression of a job can use this name: expressions are checked where no such relation
+  // exists.
   private static let alias = "\"_batch_keys\""
 
   private static func column(_ index: Int) -> String { "\(alias).\"_batch_\(index + 1)\"" }
@@ -305,7 +301,7 @@ package struct RowKeys: ChunkKeyList {
     }
   }
 
-  /// Whether a key holds NULL, as a declared key may: then no index finds the row.
+  /// Whether a key contains NULL, as a declared key may; then no index finds the row.
   private func holdNull(_ arrays: [PostgresArray]) -> Bool {
     !isSample && arrays.contains(where: \.hasNull)
   }
@@ -331,9 +327,7 @@ extension PostgresKey.Form {
 }
 
 extension PostgresArray {
-  /// Appends a component of a key.
-  ///
-  /// - Returns: Whether the component can be an element.
+  /// Appends a component of a key; returns whether it can be an element.
   fileprivate mutating func append(_ component: RawKeyComponent) -> Bool {
     switch (component, element) {
     case (.null, _): appendNull()

@@ -1,15 +1,16 @@
 #if PostgreSQL
-/// How many of a process's workers may have a connection, so that the server has some left for others.
+/// How many of a process's workers may have a connection, so that the server has some left for
+/// others.
 ///
-/// The number halves when too few are left and grows by one when there are more, so that processes on many hosts share
-/// the connections without knowing of one another. One worker always goes on: held, a process would keep its other
-/// connections, and processes could wait for one another forever.
+/// The number halves when too few are left and grows by one when there are more, so that processes
+/// on many hosts share the connections without knowing of one another. One worker always continues.
+/// If it were held, the process would keep its other connections, and processes could wait for one
+/// another forever.
 struct ConnectionShare {
-  /// The number of workers.
   let workers: Int
   /// How many connections are left to others.
   let reserve: Int
-  /// How many of the workers may have a connection; the process works with the first ones.
+  /// How many of the workers may have a connection; the first ones do.
   private(set) var count: Int
   /// Whether the server was asked how many connections it has left.
   private var hasObserved = false
@@ -20,11 +21,13 @@ struct ConnectionShare {
     count = workers
   }
 
-  /// Notes how many connections the server has left; first of all before a worker has one.
+  /// Records how many connections the server has left.
+  ///
+  /// Must first be called before a worker has a connection.
   mutating func observe(spare: Int) {
     defer { hasObserved = true }
     if !hasObserved {
-      // One more is for the claims of spans.
+      // One more connection claims spans.
       count = spare - reserve - 1
     } else if spare < reserve {
       count /= 2

@@ -3,15 +3,17 @@ import BatchRuns
 package import BatchIdentifiers
 import BatchPlatform
 
-/// What would spare the server work during and after a run, by its catalog and settings.
+/// Advice on how to spare the server work during and after a run, based on its catalog and
+/// settings.
 package struct ServerAdvice: Sendable {
-  /// A run over fewer rows is over too soon for any of it to matter.
+  /// A run over fewer rows ends too soon for any of it to matter.
   package static let fewestRows = 10_000
-  /// What a vacuum may pause in all without mention: the server itself waits as long, by default, before it looks which
-  /// tables need one.
+  /// The longest total pause of a vacuum that is not mentioned.
+  ///
+  /// By default, the server itself waits as long before it checks which tables need a vacuum.
   private static let longestPause = Duration.seconds(60)
 
-  /// A table with rows of its own: the job's table, its partitions, those that inherit from it.
+  /// A table with its own rows: the job's table, a partition, or a table that inherits from it.
   private struct Part: Decodable {
     let name: String
     /// The number of rows at the last ANALYZE; not positive if there was none.
@@ -19,16 +21,17 @@ package struct ServerAdvice: Sendable {
     let pages: Double
     let indexPages: Double
     let fillfactor: Double
-    /// Whether the server vacuums it by itself, and beyond how many dead rows.
+    /// Whether autovacuum applies to it, and above how many dead rows.
     let isVacuumed: Bool
     let threshold: Double
-    /// How long a vacuum pauses for each page that it reads and changes, in milliseconds; and by which limits.
+    /// How long a vacuum pauses for each page that it reads and changes, in milliseconds, and
+    /// because of which limits.
     let pausePerPage: Double
     let limits: String
   }
 
   private let parts: [Part]
-  /// Indexes and the columns of theirs that change.
+  /// The indexes on changing columns, and those columns.
   private let indexes: [(name: String, columns: String)]
   private let indexCount: Int
   private let count: Double
@@ -38,12 +41,8 @@ package struct ServerAdvice: Sendable {
 
   /// Asks the server, inside the caller's transaction.
   ///
-  /// - Parameters:
-  ///   - table: The table of the job.
-  ///   - columns: The columns that are set; nil if rows are deleted.
-  ///   - count: How many rows the run will change.
-  ///   - session: The session.
-  /// - Throws: The server's error.
+  /// `columns` are those that are set, or nil if rows are deleted; `count` is how many rows the run
+  /// will change.
   package init(
     on table: PostgresTable,
     setting columns: [String]?,
@@ -71,7 +70,7 @@ package struct ServerAdvice: Sendable {
     }
   }
 
-  /// The advice, a line each; empty if nothing is known to help.
+  /// The advice, one line each; empty if nothing is known to help.
   package var lines: [String] {
     guard count >= Double(Self.fewestRows), !parts.isEmpty else { return [] }
     return (isDeletion ? [] : indexes.isEmpty ? roomLines : indexLines) + vacuumLines
@@ -108,7 +107,7 @@ package struct ServerAdvice: Sendable {
   }
 
   private var vacuumLines: [String] {
-    // Those for which the run leaves enough dead rows for a vacuum.
+    // The tables in which the run leaves enough dead rows for a vacuum.
     let due = parts.filter { $0.rows <= 0 || share * $0.rows > $0.threshold }
     let forgotten = due.filter { !$0.isVacuumed }
     var lines: [String] = []
@@ -129,10 +128,11 @@ package struct ServerAdvice: Sendable {
     return lines
   }
 
-  /// How long a vacuum of the table after the run pauses in all, about.
+  /// The approximate total pause of a vacuum of the table after the run.
   ///
-  /// It changes the pages with dead rows twice, to find and to free them, and between those of the indexes. An update also
-  /// adds pages of new rows, and of their entries, which it marks as visible.
+  /// A vacuum changes the pages with dead rows twice, to find and to free them, and in between
+  /// those of the indexes. An update also adds pages of new rows, and of their index entries, which
+  /// a vacuum marks as visible.
   private func pause(of part: Part) -> Duration {
     let dead = part.rows > 0 ? share * part.rows : count
     let new = isDeletion ? 0 : share
@@ -155,7 +155,9 @@ extension ServerAdvice {
       UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid)
     """
 
-  /// A row of JSON for each part, in which options of a table come before the server's settings.
+  /// One row of JSON for each part.
+  ///
+  /// Options of a table override the server's settings.
   private static let partSQL = """
     \(tables), server AS (
       SELECT jsonb_object_agg(name, setting) AS s FROM pg_catalog.pg_settings
@@ -186,8 +188,8 @@ extension ServerAdvice {
 
   /// The indexes with a column that changes: one that is set, or that the server computes from it.
   ///
-  /// An index has a column in its key, beside it, in an expression or in its condition. From version 16 on, a BRIN index is
-  /// no obstacle to HOT updates.
+  /// A column may be in an index's key, included beside it, in an expression or in the condition.
+  /// From version 16 on, a BRIN index does not prevent HOT updates.
   private static let indexSQL = """
     \(tables), changed AS (
       SELECT a.attrelid, a.attnum, a.attname FROM tables AS t JOIN pg_catalog.pg_attribute AS a ON a.attrelid = t.oid

@@ -2,7 +2,8 @@
 package import BatchIdentifiers
 
 extension ServerHealth {
-  /// Warnings about what the role may not see of the server's health; empty if it may see everything.
+  /// Warnings about what the role may not see of the server's health; empty if it may see
+  /// everything.
   package static func notes(for session: PostgresSession) throws(BatchError) -> [String] {
     let sees = try session.text(
       "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
@@ -16,12 +17,9 @@ extension ServerHealth {
 
   /// Asks the server in one round trip, without a transaction.
   ///
-  /// What a role may not see is NULL, not an error.
+  /// `table` is the OID of the table that the run writes.
   ///
-  /// - Parameters:
-  ///   - table: The OID of the table that the run writes to.
-  ///   - session: The session.
-  /// - Throws: The server's error.
+  /// What a role may not see is NULL, not an error.
   package init(of table: Int64, in session: PostgresSession) throws(BatchError) {
     let row = try session.execute(Self.query, .literal(String(table)))
     self.init()

@@ -2,9 +2,8 @@
 package import BatchRuns
 import BatchIdentifiers
 
-/// The health of the server on which a run writes to a table, as far as the role may see it.
+/// The health of the server on which a run writes to a table, limited to what the role may see.
 package struct ServerHealth: Sendable, Hashable {
-  /// A standby and its lag.
   package struct Standby: Sendable, Hashable {
     package var name: String
     package var lag: Duration
@@ -13,7 +12,7 @@ package struct ServerHealth: Sendable, Hashable {
 
   /// A lock on the table that blocks every writer.
   package struct Lock: Sendable, Hashable {
-    /// `AccessExclusiveLock` and the like.
+    /// For example `AccessExclusiveLock`.
     package var mode: String
     package var process: Int
     /// Whether a process still waits for it; everyone else then waits behind that process.
@@ -24,7 +23,8 @@ package struct ServerHealth: Sendable, Hashable {
   package var standby: Standby?
   /// How many files of the write-ahead log wait to be archived.
   package var unarchived: Int?
-  /// The process that vacuums the table, unless the vacuum prevents wraparound and so must not wait.
+  /// The process that vacuums the table, unless the vacuum prevents wraparound and so must not
+  /// wait.
   package var vacuum: Int?
   package var lock: Lock?
   /// How many more connections the role may open to the database.
@@ -58,14 +58,15 @@ extension ServerHealth {
     }
   }
 
-  /// How many connections a process may open and leave some to others: at least one; nil if unknown.
+  /// How many connections a process may open and leave some to others, at least one; nil if
+  /// unknown.
   package func room(_ limits: Limits = .init()) -> Int? {
     spareConnections.map { max(1, $0 - limits.spareConnections) }
   }
 
-  /// What holds the run now; nil for nothing.
+  /// The reason why the run must be held; nil for none.
   ///
-  /// Reports the first reason: other processes come before the server's state.
+  /// Reports only the first reason, with other processes before the server's state.
   package func hold(_ limits: Limits) -> RunThrottle.StoreHold? {
     if let lock {
       let what = lock.isAwaited ? "waits for" : "has"

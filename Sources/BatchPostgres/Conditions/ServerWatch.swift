@@ -2,9 +2,10 @@
 package import BatchRuns
 import BatchIdentifiers
 
-/// Checks the server's health at an interval during a run, on its own connection, and keeps the latest result.
+/// Checks the server's health at an interval during a run, on its own connection, and keeps the
+/// latest result.
 ///
-/// Workers for which too few connections are left give theirs back.
+/// If too few connections are left, workers close theirs.
 package final class ServerWatch: Sendable {
   private let table: PostgresTable
   private let limits: ServerHealth.Limits
@@ -16,11 +17,10 @@ package final class ServerWatch: Sendable {
   private struct State {
     var hold: RunThrottle.StoreHold?
     var share: ConnectionShare
-    /// The workers that give their connections back when they have finished their chunks.
+    /// The workers that close their connections when they have finished their chunks.
     var closing: Set<Int> = []
   }
 
-  /// A watch over the server of a table, before the first check.
   package init(
     over table: PostgresTable,
     at address: ServerAddress,
@@ -39,10 +39,10 @@ package final class ServerWatch: Sendable {
     connection = PostgresConnection(label: "batch.watch", address: address, within: stop)
   }
 
-  /// What holds the run, according to the latest check.
+  /// The reason for a hold, according to the latest check.
   package var hold: RunThrottle.StoreHold? { state.withLock { $0.hold } }
 
-  /// Adds what it saw to the conditions around the run.
+  /// Adds the latest result to the conditions of the run.
   package func add(to conditions: inout RunThrottle.Conditions) {
     (conditions.storeHold, conditions.workers) = state.withLock {
       ($0.hold, $0.share.count)
@@ -62,18 +62,17 @@ package final class ServerWatch: Sendable {
     await connection.close()
   }
 
-  /// Checks once.
   package func look() async {
     let oid = table.oid
     let health = try? await connection.perform { session throws(BatchError) in
       try ServerHealth(of: oid, in: session)
     }
     let superfluous = state.withLock { state in
-      // A server that does not answer does not hold the run: its chunks find out why.
+      // A server that does not answer does not hold the run, because its chunks find out why.
       state.hold = health?.hold(limits)
       if let spare = health?.spareConnections { state.share.observe(spare: spare) }
-      // In a shortage, the worker that goes on gives its connection back as well, until its next chunk: another process
-      // may need it for the chunks that this one waits for.
+      // In a shortage, the worker that continues closes its connection as well, until its next
+      // chunk. Another process may need it for the chunks that this one waits for.
       let isShort = (health?.spareConnections ?? .max) < limits.spareConnections
       let kept = isShort ? 0 : state.share.count
       let new = Set(workers.indices.dropFirst(kept)).subtracting(state.closing)

@@ -1,19 +1,22 @@
 #if PostgreSQL
 /// What an expression may contain.
 ///
-/// - Functions of `pg_catalog` that the server declares `IMMUTABLE` or `STABLE`, and the operators and casts that use
-///   them. Whatever writes, reads files, sleeps, locks, sends or changes settings is `VOLATILE` there.
+/// - Functions of `pg_catalog` that the server declares `IMMUTABLE` or `STABLE`, and the operators
+///   and casts that use them. Functions that write, read files, sleep, lock, send or change
+///   settings are `VOLATILE` there.
 /// - Of the volatile functions, those that only produce values: ``volatileFunctions``.
-/// - No function whose name begins with `pg_`, except ``harmlessNames``, and none of ``hidingNames``: these inspect
-///   the server, or tables named in a text.
-/// - Functions of the extensions in ``extensions`` that are not volatile, so that `citext`, `hstore` and their
-///   operators work. Not those of other extensions: `crosstab` of `tablefunc` and `xpath_table` of `xml2` are
-///   `STABLE` and run SQL given as text. No other functions, since nobody knows what they do.
-/// - Types of `pg_catalog` and of extensions, enumerations, and the column types of tables that the expression reads:
-///   the check of a domain can call anything.
-/// - Tables, also partitioned ones, and views, also materialized ones, which read what their owners allow. No foreign
-///   tables, since they belong to other servers, and no system tables.
-/// - No `FOR UPDATE`, `TABLESAMPLE`, `CURRENT OF`, `XMLTABLE`, and no kind of node that is not in ``nodes``.
+/// - No function whose name begins with `pg_`, except ``harmlessNames``, and none of
+///   ``hidingNames``: these inspect the server, or tables named in a text.
+/// - Functions of the extensions in ``extensions`` that are not volatile, so that `citext`,
+///   `hstore` and their operators work. Not those of other extensions: `crosstab` of `tablefunc`
+///   and `xpath_table` of `xml2` are `STABLE` and run SQL given as text. No other functions, since
+///   their effects are unknown.
+/// - Types of `pg_catalog` and of extensions, enumerations, and the column types of tables that the
+///   expression reads. Other types are excluded because the check of a domain can call anything.
+/// - Tables, also partitioned ones, and views, also materialized ones, which read what their owners
+///   allow. No foreign tables, since they belong to other servers, and no system tables.
+/// - No `FOR UPDATE`, `TABLESAMPLE`, `CURRENT OF`, `XMLTABLE`, and no kind of node that is not in
+///   ``nodes``.
 enum AllowedCalls {
   /// Volatile functions that only produce values.
   static let volatileFunctions: Set<String> = [
@@ -43,13 +46,10 @@ enum AllowedCalls {
     "fmgr_internal_validator", "plpgsql_validator", "current_setting",
   ]
 
-  /// Whether an expression may call a function.
+  /// Whether an expression may call a function, because it only computes.
   ///
-  /// - Parameters:
-  ///   - name: Its name.
-  ///   - extensionName: The extension that it belongs to, in whatever schema; nil for none.
-  ///   - isBuiltIn: Whether it is the server's own.
-  ///   - isVolatile: Whether its result may vary, or it may have side effects.
+  /// `extensionName` is the extension that it belongs to, in any schema.
+  ///
   /// - Returns: Whether it only computes.
   static func admits(
     function name: String,
@@ -64,7 +64,8 @@ enum AllowedCalls {
     return !name.hasPrefix("pg_") || harmlessNames.contains(name)
   }
 
-  /// The node kinds of a parse tree that are known to be harmless, by their names in versions 12 to 18.
+  /// The node kinds of a parse tree that are known to be harmless, by their names in versions 12 to
+  /// 18.
   static let nodes: Set<String> = [
     // Queries.
     "QUERY", "FROMEXPR", "RANGETBLREF", "RTE", "RANGETBLENTRY", "RTEPERMISSIONINFO", "ALIAS",

@@ -1,14 +1,14 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Reads an expression just far enough to know where its parameters are, and that it stays inside the parentheses put
-/// around it.
+/// Scans an expression to find its parameters, and to ensure that it stays inside the parentheses
+/// put around it.
 ///
-/// It follows the server's lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings` as the session
-/// has it. Where versions differ, or a rule is hard to follow, it refuses the text: dollar quotes, a quote
-/// directly after a number, a string after an `E''` string, which would continue it.
+/// It follows the server's lexer (`src/backend/parser/scan.l`) with `standard_conforming_strings`
+/// as the session has it. Where versions differ, or a rule is hard to follow, it refuses the text:
+/// dollar quotes, a quote directly after a number, a string after an `E''` string, which would
+/// continue it.
 struct ExpressionLexer {
-  /// A part of the text.
   enum Piece: Sendable, Hashable {
     case text(String)
     /// A quoted text whose type depends on the context; several that continue each other are one.
@@ -17,7 +17,6 @@ struct ExpressionLexer {
     case parameter(String)
   }
 
-  /// Why a text is refused.
   struct Refusal: Error, Hashable {
     let reason: String
     let remedy: String?
@@ -51,12 +50,10 @@ struct ExpressionLexer {
     case other(UInt8)
   }
 
-  /// Reads a whole text.
+  /// Scans a whole text.
   ///
-  /// - Parameters:
-  ///   - text: The text.
-  ///   - escapes: Whether a backslash in a plain string begins an escape: `standard_conforming_strings` is off.
-  /// - Throws: Why the text is no expression.
+  /// `escapes` is whether a backslash in a plain string begins an escape, because
+  /// `standard_conforming_strings` is off.
   init(_ text: String, escapes: Bool = false) throws(Refusal) {
     bytes = Array(text.utf8)
     plainEscapes = escapes
@@ -148,7 +145,6 @@ struct ExpressionLexer {
     if !isTyped { endLiteral(from: start) }
   }
 
-  /// Ends a literal's piece.
   private mutating func endLiteral(from start: Int) {
     // The first part of the literal, and the separator.
     if case .literal = last, case .literal(let part) = pieces.last {
@@ -161,8 +157,8 @@ struct ExpressionLexer {
     pieceStart = index
   }
 
-  /// Whether the text that begins here follows SQL words that fix its type and that nobody can redefine, as in
-  /// `interval '1 day'` and `B'01'`.
+  /// Whether the text that begins here follows SQL words that fix its type and cannot be redefined,
+  /// as in `interval '1 day'` and `B'01'`.
   private func isBehindType(at start: Int) -> Bool {
     guard case .word(let word) = last else {
       return last == .other(UInt8(ascii: "(")) && beforeLast == .word("extract")
@@ -179,7 +175,7 @@ struct ExpressionLexer {
   ]
 
   private mutating func number() throws(Refusal) {
-    // Digits, exponents, `0x…`; the server refuses what is not a number.
+    // Digits, exponents, `0x…`; the server refuses anything that is not a number.
     while let next = peek(), Self.isNameByte(next) || next == UInt8(ascii: ".") { index += 1 }
     // Some versions end a number before the e of `1e'…'`, which then starts an E'' string.
     if let next = peek(), next == UInt8(ascii: "'") || next == UInt8(ascii: "\"") {

@@ -1,10 +1,11 @@
 #if PostgreSQL
-/// The text form of the server's parse tree of a statement, reduced to what it calls and reads.
+/// The functions, operators, types and columns in the text form of the server's parse tree of a
+/// statement.
 ///
-/// The form is `{NODE :field value :field {NODE …} …}`. Texts in it have a backslash before every character that
-/// could pass for structure, so words split at white space and brackets are the server's own.
+/// The form is `{NODE :field value :field {NODE …} …}`. Texts in it have a backslash before every
+/// character that could pass for structure, so words split at white space and brackets are the
+/// server's own.
 struct ParseTree: Equatable {
-  /// The kinds of nodes.
   private(set) var nodes: Set<String> = []
   /// The functions, by their OIDs in `pg_proc`.
   private(set) var functions: Set<Int64> = []
@@ -12,18 +13,17 @@ struct ParseTree: Equatable {
   private(set) var operators: Set<Int64> = []
   /// The types, by their OIDs in `pg_type`.
   private(set) var types: Set<Int64> = []
-  /// Those of them whose values are constructed here, not just read from columns.
+  /// The types whose values are constructed here, not just read from columns.
   private(set) var madeTypes: Set<Int64> = []
-  /// Those whose greatest or least value is computed.
+  /// The types whose greatest or smallest value is computed.
   private(set) var rankedTypes: Set<Int64> = []
-  /// The columns that are read of each table, by its OID in `pg_class` and their numbers; 0 for the whole row.
+  /// The columns that are read of each table, by its OID in `pg_class` and their numbers; 0 for the
+  /// whole row.
   private(set) var reads: [Int64: Set<Int64>] = [:]
-  /// The tables.
   var relations: Set<Int64> { Set(reads.keys) }
-  /// What each query does, the outermost first: numbers of the server's `CmdType`.
+  /// The kind of each query, the outermost first: numbers of the server's `CmdType`.
   private(set) var commands: [Int64] = []
 
-  /// Parses a tree.
   init(_ text: String) {
     var field: Field?
     var relation: Int64 = 0
@@ -74,7 +74,6 @@ struct ParseTree: Equatable {
     case columns
     case command
 
-    /// How values of a type are used.
     enum Use {
       case read
       case made
@@ -101,7 +100,8 @@ struct ParseTree: Equatable {
     }
   }
 
-  /// The words of a tree: `{NODE`, `:field`, `(`, `)` and values; `}` ends a word but is not one itself.
+  /// The words of a tree: `{NODE`, `:field`, `(`, `)` and values; `}` ends a word but is not one
+  /// itself.
   private struct Words: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var index = 0

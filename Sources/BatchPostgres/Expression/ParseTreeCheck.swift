@@ -1,8 +1,8 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Checks the functions, tables and types in a parse tree, and the functions that the server calls implicitly for its
-/// types.
+/// Checks the functions, tables and types in a parse tree, and the functions that the server calls
+/// implicitly for its types.
 struct ParseTreeCheck {
   let session: PostgresSession
   let table: PostgresTable
@@ -95,7 +95,6 @@ struct ParseTreeCheck {
     )
   }
 
-  /// The first type that is not allowed.
   private func refusedType() throws(BatchError) -> String? {
     try session.text(
       """
@@ -117,9 +116,10 @@ struct ParseTreeCheck {
     )
   }
 
-  /// The first type whose values make the server call functions that the tree does not show and that may be anyone's:
-  /// checks of domains and functions of ranges within constructed values; casts to JSON; comparison and hash
-  /// functions of values that are sorted or part of others.
+  /// The first type whose values make the server call functions that the tree does not show and
+  /// that any user may have written: checks of domains and functions of ranges within constructed
+  /// values; casts to JSON; comparison and hash functions of values that are sorted or part of
+  /// others.
   private func typeWithFunctions() throws(BatchError) -> (name: String, use: String)? {
     let compares = !tree.nodes.isDisjoint(with: Self.comparingNodes)
     let found = try session.execute(

@@ -3,12 +3,11 @@ package import BatchIdentifiers
 
 /// An SQL expression as its author wrote it, and its place.
 ///
-/// The text comes from a job file and is not trusted: it enters a statement only after ``PostgresExpressionCompiler``
-/// has shown that it is a single expression that only reads.
+/// The text comes from a job file and is not trusted. It enters a statement only after
+/// ``PostgresExpressionCompiler`` has shown that it is a single expression that only reads.
 package struct PostgresExpression: Sendable, Hashable {
-  /// The expression.
   package let text: String
-  /// Where it is, such as `job.json:9:14: source.where`.
+  /// Its place, for example `job.json:9:14: source.where`.
   package let place: String?
 
   package init(_ text: String, at place: String? = nil) {
@@ -16,7 +15,6 @@ package struct PostgresExpression: Sendable, Hashable {
     self.place = place
   }
 
-  /// The error for a refused expression.
   func refusal(_ message: String, _ advice: Remedy? = nil) -> BatchError {
     let line = text.onOneLine
     let shown = line.count > 120 ? line.prefix(117) + "…" : line[...]
@@ -31,16 +29,14 @@ package struct PostgresExpression: Sendable, Hashable {
 
 /// An expression that passed the check and may be used in statements.
 package struct CheckedExpression: Sendable {
-  /// The expression.
   package let expression: PostgresExpression
   let pieces: [ExpressionLexer.Piece]
-  /// Whether the result depends only on the row, the parameters and the time: it reads no other rows, and calls
-  /// nothing whose result varies.
+  /// Whether the result depends only on the row, the parameters and the time, because it reads no
+  /// other rows and calls no function with varying results.
   package var isAboutRow = true
   /// The columns that it reads, by the OIDs of their tables; 0 stands for a whole row.
   package var reads: [Int64: Set<Int64>] = [:]
 
-  /// The names of the parameters that it uses.
   package var parameters: Set<String> {
     Set(pieces.compactMap { if case .parameter(let name) = $0 { name } else { nil } })
   }
@@ -54,7 +50,7 @@ package struct CheckedExpression: Sendable {
   ///
   /// The server gives the NULL the same type but calls no function for it.
   func sqlWithoutLiterals(_ parameters: PostgresParameters) -> String {
-    // Not the bare word, which has another meaning after IS DISTINCT FROM.
+    // The bare word has another meaning after IS DISTINCT FROM.
     sql(parameters, .place) { _ in " (NULL::pg_catalog.unknown) " }
   }
 
@@ -76,9 +72,8 @@ package struct CheckedExpression: Sendable {
 
 /// The values of an expression's parameters.
 ///
-/// Each has the type of its value; cast it for another type: `placed < :day::date`.
+/// Each parameter has the type of its value; cast it for another type: `placed < :day::date`.
 package struct PostgresParameters: Sendable {
-  /// How a statement refers to a value.
   package enum Form {
     /// By number, `$1`, for statements that take values.
     case place
@@ -96,10 +91,8 @@ package struct PostgresParameters: Sendable {
     self.values = names.map { values[$0] ?? .null }
   }
 
-  /// The names of the parameters.
   package var knownNames: [String] { names }
 
-  /// The SQL for a value in a statement.
   fileprivate func sql(_ name: String, _ form: Form) -> String {
     guard let index = names.firstIndex(of: name) else {
       preconditionFailure("an unknown parameter")
@@ -128,8 +121,8 @@ package struct PostgresParameters: Sendable {
     }
   }
 
-  /// The statement that turns the values into settings of the transaction, for scripts, which take no values; empty
-  /// if there are none.
+  /// The statement that turns the values into settings of the transaction, for scripts, which take
+  /// no values; empty if there are none.
   var script: String {
     let calls = values.enumerated().compactMap { index, value in
       value.settingText.map {

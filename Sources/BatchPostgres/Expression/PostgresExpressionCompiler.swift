@@ -1,21 +1,24 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// Verifies that a text is a single expression over a table's row and the job's parameters, and that it only reads.
+/// Verifies that a text is a single expression over a table's row and the job's parameters, and
+/// that it only reads.
 ///
-/// Three checks protect the database. ``ExpressionLexer`` keeps the text inside its parentheses. The server parses
-/// the statement around it in a read-only transaction, without running it: a message of the extended protocol is one
-/// statement, and this one must return the column that was put around the expression. Finally, ``ParseTreeCheck``
-/// inspects the server's own parse tree, which contains every function, operator, cast and table as the server
-/// resolved it, whatever the text calls it: all must be among ``AllowedCalls``, and the types must not call anything
-/// else.
+/// Three checks protect the database. ``ExpressionLexer`` keeps the text inside its parentheses.
+/// The server parses the statement around it in a read-only transaction, without running it: a
+/// message of the extended protocol is one statement, and this one must return the column that was
+/// put around the expression. Finally, ``ParseTreeCheck`` inspects the server's own parse tree. It
+/// contains every function, operator, cast and table as the server resolved it, whatever the text
+/// calls it. All must be among ``AllowedCalls``, and the types must not call anything else.
 ///
-/// The server turns a quoted text into a value while it parses, which calls functions of its type, such as the checks
-/// of domains in it. So the server first gets the statement with NULL instead of each text.
+/// While it parses, the server turns a quoted text into a value, which calls functions of its type,
+/// such as the checks of domains in it. So the server first gets the statement with NULL instead of
+/// each text.
 ///
-/// The tree comes from `debug_print_parse`, a setting that any role may change in a transaction. The tree is also
-/// written to the server's log, once for each expression and run. Names are looked up in `pg_catalog` first, and then
-/// in the schemas of ``SearchPath``, both when the expression is checked and when it is used.
+/// The tree comes from `debug_print_parse`, a setting that any role may change in a transaction.
+/// The tree is also written to the server's log, once for each expression and run. Names are looked
+/// up in `pg_catalog` first, and then in the schemas of ``SearchPath``, both when the expression is
+/// checked and when it is used.
 package struct PostgresExpressionCompiler {
   private let session: PostgresSession
   private let table: PostgresTable
@@ -48,8 +51,8 @@ package struct PostgresExpressionCompiler {
 
   /// Checks the new value of a column.
   ///
-  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression, `unknownAttribute` if the column
-  ///   does not exist.
+  /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression,
+  ///   `unknownAttribute` if the column does not exist.
   package func assignment(
     of expression: PostgresExpression,
     to column: String
@@ -89,7 +92,7 @@ package struct PostgresExpressionCompiler {
 
   // MARK: The statement
 
-  /// - Returns: Whether the expression depends on the row alone, and the columns that it reads.
+  /// Returns whether the expression depends on the row alone, and the columns that it reads.
   private func check(
     _ checked: CheckedExpression,
     in statement: (_ sql: String, _ guardName: String) -> String
@@ -101,12 +104,12 @@ package struct PostgresExpressionCompiler {
     return (try tree == blank ? isAboutRow : check(tree, expression), tree.reads)
   }
 
-  /// - Returns: Whether the expression depends on the row alone.
+  /// Returns whether the expression depends on the row alone.
   private func check(
     _ tree: ParseTree,
     _ expression: PostgresExpression
   ) throws(BatchError) -> Bool {
-    // In a separate transaction, in which the server does not print parse trees.
+    // In a separate transaction, in which the server prints no parse trees.
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
       let check = ParseTreeCheck(session: session, table: table, tree: tree)
@@ -128,7 +131,6 @@ package struct PostgresExpressionCompiler {
     }
   }
 
-  /// The server's parse tree of a statement.
   private func tree(
     of sql: String,
     guardedBy guardName: String,
@@ -168,9 +170,10 @@ package struct PostgresExpressionCompiler {
     return ParseTree(tree)
   }
 
-  /// The classes of errors that are about the expression: syntax and names, values, limits; and the errors of
-  /// functions that a user wrote for a domain within a composite type, which the server calls as soon as it reads
-  /// such a value written as text: a refused write, a violated check.
+  /// The classes of errors caused by the expression: syntax and names, values, limits.
+  ///
+  /// Reading a composite value written as text also calls functions that a user wrote for a domain
+  /// in it, so a refused write and a violated check are included.
   private static let refusals: [String?] = ["42", "22", "0A", "54", "25", "23", "P0"]
 
   private func remedy(_ error: PostgresError) -> Remedy? {

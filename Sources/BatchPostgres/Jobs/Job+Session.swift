@@ -5,8 +5,6 @@ package import BatchIdentifiers
 
 extension Job.DatabaseOptions.Server {
   /// Runs `body` with a session, which `stop` may interrupt, and then ends the session.
-  ///
-  /// - Throws: The error of `body`, or of the connection.
   package func inSession<Result: Sendable>(
     within stop: PostgresInterrupter? = nil,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
@@ -26,7 +24,8 @@ extension Job.DatabaseOptions.Server {
 extension Job {
   /// The address of the job's server.
   ///
-  /// - Throws: `BatchError` of code `invalidJob`, with the place in the job, if libpq cannot read the URL.
+  /// - Throws: `BatchError` of code `invalidJob`, with the place in the job, if libpq cannot read
+  ///   the URL.
   package func address(of server: DatabaseOptions.Server) throws(BatchError) -> ServerAddress {
     do {
       return try server.address()
@@ -38,8 +37,6 @@ extension Job {
   }
 
   /// Runs `body` with a session of the job's server, and then ends the session.
-  ///
-  /// - Throws: The error of `body`, or of the connection.
   package func inSession<Result: Sendable>(
     within stop: PostgresInterrupter? = nil,
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
@@ -54,20 +51,21 @@ extension Job {
     )
   }
 
-  /// The application name of a process on the server that is about to begin a run of the job, or to take part in one.
+  /// The application name on the server of a process that is about to begin or join a run of the
+  /// job.
   ///
-  /// Names of applications are ASCII.
+  /// Application names must be ASCII.
   var beginner: String { "batch.open.\(XXHash64.uuid(of: name))" }
 
-  /// What a process does that is about to begin a run or to take part in one, in words; nil without any.
+  /// Describes the activity of a process that is about to begin or join a run; nil without any.
   func wordsOfBeginning(in session: PostgresSession) throws(BatchError) -> String? {
     try ServerWait.words(ofApplication: beginner, in: session)
   }
 
   /// The job's last run, or the run with the given UUID or first characters of it.
   ///
-  /// - Throws: `BatchError` of code `fileAccess` if there are no runs, `unknownRun` unless exactly one run matches
-  ///   the name.
+  /// - Throws: `BatchError` of code `fileAccess` if there are no runs, `unknownRun` unless exactly
+  ///   one run matches the name.
   func sharedRun(
     _ name: String? = nil,
     _ tables: RunTables,

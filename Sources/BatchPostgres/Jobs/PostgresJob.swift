@@ -3,7 +3,6 @@ package import BatchIdentifiers
 package import BatchJobs
 package import BatchRuns
 
-/// A job on a database of PostgreSQL.
 package struct PostgresJob: JobStore {
   private let job: Job
 

@@ -6,7 +6,7 @@ package import BatchIdentifiers
 import BatchPlatform
 
 extension PostgresPlan {
-  /// Reads the data to report what a run would do, but for its first decision; writes nothing.
+  /// Reads the data to report what a run would do, except for its first decision; writes nothing.
   package func report(
     chunkSize: Int?,
     in session: PostgresSession
@@ -69,7 +69,7 @@ extension PostgresPlan {
     }
   }
 
-  /// A row as a plan has it.
+  /// Converts a row to the form of a plan.
   private func sample(_ row: PreviewedRow) -> PlanReport.Sample {
     var identifier = EncodedKey.Encoder()
     for (text, column) in zip(row.key, key.columns) {
@@ -96,7 +96,7 @@ extension PostgresPlan {
 }
 
 extension SQLValue {
-  /// A value by its text form on the server.
+  /// Parses the server's text form of a value.
   fileprivate init(_ text: String?, _ form: PostgresColumn.Form) {
     guard let text else {
       self = .null
@@ -112,7 +112,7 @@ extension SQLValue {
     self = value ?? .text(text)
   }
 
-  /// The bytes of pairs of hexadecimal digits; nil if there are others.
+  /// The bytes of pairs of hexadecimal digits; nil if there are other characters.
   private static func bytes(inHex digits: Substring.UTF8View) -> [UInt8]? {
     guard digits.count.isMultiple(of: 2) else { return nil }
     var bytes: [UInt8] = []
@@ -127,7 +127,6 @@ extension SQLValue {
 }
 
 extension PostgresPlan {
-  /// What is run for each chunk.
   private func statementText() throws(BatchError) -> String {
     switch work {
     case .change(let change), .archiving(let change, _): try change.statementText()
@@ -145,7 +144,7 @@ extension PostgresPlan {
     }
   }
 
-  /// The columns that are shown of the first rows.
+  /// The columns shown of the first rows.
   private var previewedColumns: [String] {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
@@ -154,7 +153,7 @@ extension PostgresPlan {
     }
   }
 
-  /// The columns that are set, or all of a row that is deleted.
+  /// The columns that are set, or all columns of a deleted row.
   private var changedColumns: [String] {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
@@ -163,7 +162,7 @@ extension PostgresPlan {
     }
   }
 
-  /// The first rows, and what they would be where SQL alone decides.
+  /// The first rows, and what they would become if SQL alone decides that.
   private func preview(
     _ limit: Int,
     in session: PostgresSession
@@ -177,13 +176,13 @@ extension PostgresPlan {
     }
   }
 
-  /// What selects the first rows, or those of the first identifiers.
+  /// The query for the first rows, or for those of the first identifiers.
   private func shownQuery(_ limit: Int) throws(BatchError) -> PostgresQuery {
     guard let list = identifiers?.list, list.count > 0 else { return query }
     return try query.restricted(to: RowKeys(list, 0..<min(limit, list.count), key: key))
   }
 
-  /// What must still hold of a row when its turn comes.
+  /// The condition that a row must still satisfy when it is processed.
   private var rechecking: PlanReport.Rechecking {
     let term = condition?.expression.text.onOneLine
     let isRechecked = recheck.predicate != nil
@@ -197,7 +196,7 @@ extension PostgresPlan {
     )
   }
 
-  /// What each chunk locks.
+  /// The locks that each chunk takes.
   private var locks: [String] {
     guard job.action.writes else {
       return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
@@ -211,13 +210,12 @@ extension PostgresPlan {
     ]
   }
 
-  /// What happens to rows, as triggers know it; nil if nothing does.
+  /// The event by which triggers know the change; nil if rows are only read.
   private var event: String? {
     guard job.action.writes else { return nil }
     return job.action.type == "delete" ? "DELETE" : "UPDATE"
   }
 
-  /// The triggers that a chunk sets off.
   var firingTriggers: [String] {
     guard let event else { return [] }
     return table.triggers.filter { $0.isEnabled && $0.events.contains(event) }.map {
@@ -225,7 +223,7 @@ extension PostgresPlan {
     }
   }
 
-  /// The foreign keys that are looked at.
+  /// The foreign keys that the server checks.
   private var metForeignKeys: [String] {
     guard let event else { return [] }
     let set = Set(changedColumns)
@@ -239,7 +237,7 @@ extension PostgresPlan {
     }
   }
 
-  /// What would spare the server work in a run over so many rows.
+  /// Advice on how to spare the server work in a run over this many rows.
   private func advice(
     for count: Int,
     in session: PostgresSession

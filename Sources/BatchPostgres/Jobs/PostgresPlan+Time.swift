@@ -5,19 +5,22 @@ import BatchIdentifiers
 import BatchPlatform
 
 extension PostgresPlan {
-  /// The time to sync the log at a COMMIT, and to write the pages at a checkpoint, which depends on the disk.
+  /// The time to sync the log at a COMMIT, and to write the pages at a checkpoint, which depends on
+  /// the disk.
   private static let secondsPerLoggedByte = 8e-9
-  /// The time until a run begins and after it has ended.
+  /// The time before a run begins and after it has ended.
   private static let secondsOfStart = 0.4
-  /// What a transaction takes besides its rows: the way to the server, the ledger, and the COMMIT.
+  /// The time of a transaction without its rows: the round trip, the ledger, and the COMMIT.
   private static let secondsPerTransaction = 4e-3
 
   /// Tries chunks as a run does, rolls each back at once, and extrapolates.
   ///
-  /// What was rolled back stays in the table as dead rows, so that a small part of the rows is tried. A trigger may do more
-  /// than write rows, as a transform's program may, and a plan does nothing.
+  /// Rolled-back changes stay in the table as dead rows, so only a small part of the rows is tried.
+  /// A trigger, or a transform's program, may have other effects than writing rows, and a plan must
+  /// have none.
   ///
-  /// - Returns: The time without that of the selection; nil if nothing can be tried, as where somebody has a row locked.
+  /// - Returns: The time without the selection; nil if nothing can be tried, for example because a
+  ///   row is locked.
   func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
     let cascades = table.referrers.contains { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
     let isKnown = newArchive == nil && job.action.type != "transform"
@@ -38,7 +41,7 @@ extension PostgresPlan {
     let target = job.policy.chunk.target.map { $0 / .seconds(1) / seconds } ?? 0
     let chunk = max(Double(report.firstChunk ?? job.policy.chunk.size), target)
     let alone = rows * seconds + (rows / chunk + 1) * Self.secondsPerTransaction
-    // How much faster several workers are depends on the server.
+    // How much several workers gain depends on the server.
     return TimeEstimate(
       seconds: Self.secondsOfStart + alone * (1 + 1 / workers) / 2,
       least: Self.secondsOfStart / 2 + alone / workers / 1.7,
@@ -71,7 +74,7 @@ extension PostgresPlan {
     return measured.isEmpty ? nil : (measured[measured.count / 2], secondsPerKey)
   }
 
-  /// The time for a chunk, of which nothing is left.
+  /// The time for a chunk, whose changes are rolled back.
   private func seconds(
     of keys: RowKeys,
     in session: PostgresSession
@@ -103,7 +106,7 @@ extension PostgresPlan {
     return time + (try loggedBytes(in: session) - logged) * Self.secondsPerLoggedByte
   }
 
-  /// The size of all that the server has ever written to its log.
+  /// The number of bytes that the server has ever written to its log.
   private func loggedBytes(in session: PostgresSession) throws(BatchError) -> Double {
     let position = "pg_catalog.pg_current_wal_insert_lsn()"
     let sql = "SELECT pg_catalog.pg_wal_lsn_diff(\(position), '0/0')::text"

@@ -59,7 +59,8 @@ extension PostgresPlan {
     if case .transform(_, _, _, let children) = work { children } else { nil }
   }
 
-  /// The number of extra workers: while a command's programs compute, one worker reads their next rows.
+  /// The number of extra workers: while a command's programs compute, one worker reads their next
+  /// rows.
   package var spareWorkers: Int { children == nil ? 0 : 1 }
 
   /// Starts the first program of a command transform.
@@ -86,19 +87,14 @@ extension PostgresPlan {
 
   /// Ends the programs.
   ///
-  /// - Throws: `BatchError` of code `commandUnreliable` if a program answered something that was not asked.
+  /// - Throws: `BatchError` of code `commandUnreliable` if a program sent an answer to no request.
   package func stop() throws(BatchError) { try children?.close() }
 }
 
 extension PostgresTransform {
   /// A computation of the rows of a run's chunks by a handler.
   ///
-  /// - Parameters:
-  ///   - handler: The handler.
-  ///   - run: The run.
-  ///   - timeout: How long the handler has for a chunk; nil if it enforces a limit itself.
-  ///   - policy: What happens to a chunk if an identifier fails.
-  /// - Returns: The computation, for the last try and for others.
+  /// `timeout` is the time for a chunk; nil if the handler enforces a limit itself.
   func computing(
     by handler: any RowHandler,
     run: String,
@@ -124,7 +120,6 @@ extension PostgresTransform {
 }
 
 extension [PostgresColumn] {
-  /// The places of the columns with a form.
   fileprivate func places(of form: PostgresColumn.Form) -> Set<Int> {
     Set(indices.filter { self[$0].form == form })
   }

@@ -3,13 +3,13 @@ package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
-/// A job resolved against a PostgreSQL database: every name found, every expression checked, nothing run.
+/// A job resolved against a PostgreSQL database: every name found, every expression checked,
+/// nothing run.
 package struct PostgresPlan: Sendable {
   package let job: Job
   package let database: PostgresDatabase
   package let address: ServerAddress
   package let parameters: ParameterValues
-  /// The query that selects identifiers.
   package let query: PostgresQuery
   /// The file with the identifiers, if the job names one instead of selecting them.
   package let identifiers: IdentifierFile?
@@ -17,26 +17,22 @@ package struct PostgresPlan: Sendable {
   package let condition: CheckedExpression?
   /// The condition that a row must still satisfy when it is processed.
   package let recheck: PostgresChange.Condition
-  /// What the run does with the rows.
   package let work: Work
-  /// What a run of it depends on of the schema.
+  /// What a run of it requires of the schema.
   package let expected: ExpectedTables
-  /// Notes for whoever runs the job.
+  /// Notes for the operator.
   package let notes: [String]
 
-  /// What a run does with each chunk.
   package enum Work: Sendable {
-    /// Changes rows by SQL.
     case change(PostgresChange)
-    /// Deletes rows into an archive that the run creates when it begins; until then, the change has no archive.
+    /// Deletes rows into an archive that the run creates when it begins; until then, the change has
+    /// no archive.
     case archiving(PostgresChange, NewArchive)
-    /// Reads rows, computes their new values and sets them.
     case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
-    /// Reads rows and writes them to a file.
     case export(PostgresExport, Job.Export)
   }
 
-  /// Whether chunks are committed in the order of the list, by whichever process.
+  /// Whether chunks are committed in the order of the list, across all processes.
   var isInOrder: Bool { job.action.writes && job.source.isOrdered }
 
   package var table: PostgresTable { query.table }
@@ -48,11 +44,12 @@ package struct PostgresPlan: Sendable {
   ///   - job: The job.
   ///   - parameters: The values of its parameters.
   ///   - handlers: The handlers that the `handler` of a transform may name.
-  ///   - createsArchive: Whether a run is to begin, which may create the archive that the job names.
+  ///   - createsArchive: Whether a run is about to begin, which may create the archive that the job
+  ///     names.
   ///   - recorded: The schema that a run began with; empty for a run that begins now.
   ///   - session: A session of the job's database.
-  /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid expression, or a
-  ///   missing right of the role.
+  /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid
+  ///   expression, or a missing right of the role.
   package init(
     _ job: Job,
     parameters: ParameterValues,
@@ -67,7 +64,7 @@ package struct PostgresPlan: Sendable {
     address = session.address
     let database = try PostgresDatabase(of: session)
     self.database = database
-    // First, since a change of the schema explains whatever else is wrong.
+    // Verified first, because a change of the schema explains other errors.
     let begun = ExpectedTables(recorded: recorded)
     try (begun?.isOf(database) == false ? begun?.anywhere : begun)?.verify(in: session)
     let path = try SearchPath(of: session)
@@ -155,14 +152,15 @@ package struct PostgresPlan: Sendable {
       expected = try work.expectedTables(in: database, session)
     }
     self.work = work.expecting(expected)
-    // A job that only reads holds nobody up.
+    // A job that only reads does not hold up others.
     notes =
       try checked + Self.notes(on: table, of: job, since: begun)
       + (job.action.writes
         ? ServerHealth.notes(for: session) + Self.foreignNotes(for: session) : [])
   }
 
-  /// Says which columns an export of all columns leaves out, since the run began without them.
+  /// Names the columns that an export of all columns omits because they were added after the run
+  /// began.
   private static func notes(
     on table: PostgresTable,
     of job: Job,
@@ -218,7 +216,8 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// The archive that a run of the job must create; nil if the archive exists or the job needs none.
+  /// The archive that a run of the job must create; nil if the archive exists or the job needs
+  /// none.
   private static func newArchive(
     of job: Job,
     for table: PostgresTable,
@@ -233,7 +232,6 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// The identifier file that a job names.
   private static func identifiers(
     of job: Job,
     _ query: PostgresQuery,
@@ -258,7 +256,7 @@ package struct PostgresPlan: Sendable {
   {
     guard let identifiers else { return nil }
     try query.refuseDuplicates(in: session)
-    // A row that is named twice is done once.
+    // A row that is named twice is processed once.
     return try identifiers.load().packed.distinct()
   }
 
@@ -309,7 +307,8 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// Refuses the record of a run that somebody has changed, or one of rows that another role has selected.
+  /// Refuses a run's record that was changed by hand, or a run of rows that another role has
+  /// selected.
   package func refuse(unlessExpecting recorded: [String], at place: String) throws(BatchError) {
     guard let begun = ExpectedTables(recorded: recorded) else {
       throw BatchError(
@@ -336,7 +335,7 @@ package struct PostgresPlan: Sendable {
     return ExportFolder(path: action.file, permissions: job.files.permissions)
   }
 
-  /// Refuses a folder that has the export of another job.
+  /// Refuses a folder that contains the export of another job.
   func refuseOccupiedFolder() throws(BatchError) {
     guard case .export(_, let action) = work, let exportFolder else { return }
     try Self.located(at: job.place(of: .exportFolder)) { () throws(BatchError) in
@@ -353,7 +352,8 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// Refuses to begin a run beside an unfinished one over the same table that is recorded in another schema.
+  /// Refuses to begin a run while an unfinished one over the same table is recorded in another
+  /// schema.
   func refuseRunsElsewhere(
     besides tables: RunTables,
     in session: PostgresSession
@@ -386,7 +386,7 @@ package struct PostgresPlan: Sendable {
 }
 
 extension PostgresPlan.Work {
-  /// What a run of it depends on of the schema as it is now.
+  /// What a run of it requires of the schema as it is now.
   fileprivate func expectedTables(
     in database: PostgresDatabase,
     _ session: PostgresSession
@@ -400,7 +400,7 @@ extension PostgresPlan.Work {
     }
   }
 
-  /// The work with a schema without which it does nothing.
+  /// The same work, which requires a schema.
   fileprivate func expecting(_ expected: ExpectedTables) -> Self {
     switch self {
     case .change(var change):
@@ -420,8 +420,8 @@ extension PostgresPlan.Work {
 extension Recheck {
   /// Whether a condition must still hold when a row is written.
   ///
-  /// A condition that reads other rows or is volatile is checked again only if the job demands it: the run's own work
-  /// might affect it.
+  /// A condition that reads other rows or is volatile is checked again only if the job demands it,
+  /// since the run's own work might affect it.
   fileprivate func applies(to condition: CheckedExpression?) -> Bool {
     switch self {
     case .off: false
@@ -456,7 +456,6 @@ extension ParameterValues {
     }
   }
 
-  /// The values in the form bound in PostgreSQL.
   fileprivate func postgresValues(
     declared declarations: [String: ParameterDeclaration]
   ) -> [String: PostgresValue] {
@@ -476,7 +475,6 @@ extension ParameterValues {
 }
 
 extension Job.DatabaseOptions.Server {
-  /// The database's address for libpq.
   package func address() throws(BatchError) -> ServerAddress {
     switch self {
     case .url(let url): try ServerAddress(url: url)

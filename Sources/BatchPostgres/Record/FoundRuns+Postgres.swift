@@ -4,11 +4,9 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension FoundRuns<TableRun> {
-  /// The runs of a job in the database, from which it is decided what its next run does.
+  /// The runs of a job in the database, which determine what its next run does.
   ///
-  /// - Parameters:
-  ///   - runs: The runs, the newest last.
-  ///   - isRetry: Whether the last one was reopened for what had failed in it.
+  /// `isRetry` is whether the last one was reopened to retry its failures.
   init(_ runs: [TableRun], isRetry: Bool = false) {
     self.init()
     for run in runs {
@@ -35,14 +33,15 @@ extension FoundRuns<TableRun> {
 }
 
 extension TableRun {
-  /// The metadata that the host that began the run recorded.
+  /// The metadata recorded by the host that began the run.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
   func described() throws(BatchError) -> RunMetadata {
     try RunMetadata(ofSharedRun: self)
   }
 
-  /// Refuses to take part with a changed job, changed parameters, or as a role that sees other rows.
+  /// Refuses to take part with a changed job, changed parameters, or as a role that sees other
+  /// rows.
   package func refuse(unless plan: PostgresPlan) throws(BatchError) {
     let metadata = try described()
     try metadata.refuse(

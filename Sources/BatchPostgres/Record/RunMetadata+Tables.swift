@@ -49,8 +49,10 @@ extension RunSummary {
     }
   }
 
-  /// The summary of a shared run, of which nobody may know but the server: an unfinished run without a live process has
-  /// ended as its last process did, and so has one that was set aside.
+  /// The summary of a shared run that may have no live process.
+  ///
+  /// An unfinished run without one has ended as its last process did, and so has a run that was set
+  /// aside.
   init(_ snapshot: TableRunSnapshot, of hosts: [HostSnapshot], lease: Duration) {
     self.init(snapshot)
     guard !state.isFinished else { return }
@@ -61,7 +63,7 @@ extension RunSummary {
     guard let last else { return }
     elapsedSeconds = last.seenSeconds
     guard let exit = last.exit else {
-      // A process that stops takes its row with it.
+      // A process that stops removes its row.
       wasKilled = true
       return
     }

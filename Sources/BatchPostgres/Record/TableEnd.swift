@@ -14,7 +14,7 @@ package struct TableEnd: RunEnd {
   package let lease: Duration
   package let stop: TableRunStop
 
-  /// Jobs whose runs are shared have none.
+  /// Jobs with shared runs have no reports.
   package func report() {}
 
   func verify() {}

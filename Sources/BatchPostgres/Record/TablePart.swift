@@ -5,8 +5,8 @@ package import BatchIdentifiers
 import BatchPlatform
 import SystemPackage
 
-/// A process's part of a run that is recorded in tables: the spans that it is granted, until nothing is left or a
-/// stop is requested.
+/// A process's part of a run that is recorded in tables: the spans that it gets, until nothing is
+/// left or a stop is requested.
 package final class TablePart: RunPart {
   /// How long a chunk's statement may take before the chunk is halved.
   private static let statementLimit = Duration.seconds(120)
@@ -22,18 +22,17 @@ package final class TablePart: RunPart {
   private let session: TableProgress
   private let presence: HostPresence
   private let spans: LeasedSpans
-  /// The parts of an export that this process has recorded.
   private let recordedParts = Lock<[ExportPart]>([])
   private let workers = Lock<[PostgresConnection]>([])
   private let attending: Task<Void, Never>
   private let watching: Task<Void, Never>
   private var health: ServerWatch?
   private var looking: Task<Void, Never>?
-  /// How the chunks have ended; nil if they did not, because of ``failure``.
+  /// How the chunks have ended; nil if they failed with ``failure``.
   private var ending: RunStateMachine.Ending?
   private var failure: BatchError?
   private var reason: String?
-  /// Whether this process ended the run, and so reports the end.
+  /// Whether this process ended the run, and therefore reports the end.
   private var hasEndedRun = false
 
   private var job: Job { plan.job }
@@ -41,7 +40,7 @@ package final class TablePart: RunPart {
 
   /// Joins the run.
   ///
-  /// - Throws: `BatchError` if nothing was done, as when the server does not answer.
+  /// - Throws: `BatchError` if nothing was done, for example because the server does not answer.
   init(
     of run: TableRun,
     _ plan: PostgresPlan,
@@ -90,7 +89,7 @@ package final class TablePart: RunPart {
   package var chunkBytes: ChunkBytes { ChunkBytes() }
   package var spareWorkers: Int { plan.spareWorkers }
   package var start: ContinuousClock.Instant { session.start }
-  /// Others may be at work, whatever became of a process.
+  /// Other processes may still be working, even if one was killed.
   package var followsKill: Bool { false }
   package var requests: any RunRequests { TableRequests(presence) }
   package var writer: (any ChunkWriter)? { nil }
@@ -171,7 +170,8 @@ package final class TablePart: RunPart {
     )
   }
 
-  /// Looks at the server before the first chunk, which might make others wait longer for a lock, and from then on.
+  /// Checks the server before the first chunk, which might make others wait longer for a lock, and
+  /// regularly afterwards.
   package func attend() async {
     let health = ServerWatch(
       over: plan.table,
@@ -242,14 +242,14 @@ package final class TablePart: RunPart {
       if error.code == .interrupted {
         if ending == .completed { ending = .stopped }
       } else if failure == nil || error.code == .otherRun {
-        // That the run is gone explains every other failure.
+        // If the run was removed, report that rather than what followed from it.
         failure = terms.phrase(error)
       }
     }
     let summary = endSummary
     attending.cancel()
     await attending.value
-    // Spans that it fails to release are taken over when their leases expire.
+    // If releasing spans fails, they are taken over when their leases expire.
     try? await presence.leave(HostExit(summary))
     await spans.end()
     await own.close()
@@ -288,7 +288,8 @@ package final class TablePart: RunPart {
     return summary
   }
 
-  /// Publishes the manifest of an export to parts; each host does so, before the run counts as finished.
+  /// Publishes the manifest of an export to parts; each host does so, before the run counts as
+  /// finished.
   private func publishParts() async throws(BatchError) {
     guard case .export(_, let action) = plan.work, let folder = plan.exportFolder else { return }
     let (parts, total) = (parts, run.total)
@@ -314,7 +315,7 @@ extension HostExit {
 }
 
 extension RunTables {
-  /// How a run stands; errors of a run that is gone say so.
+  /// The state of a run; if it was removed, the error says so.
   fileprivate func snapshot(
     ofRun run: String,
     at address: ServerAddress,

@@ -3,8 +3,8 @@ import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 
-/// The state of one process's part of a shared run: its commits, the state of the whole run on the server, and its
-/// events.
+/// The state of one process's part of a shared run: its commits, the state of the whole run on the
+/// server, and its events.
 final class TableProgress: Sendable {
   private struct State {
     /// The run's state when the server was last asked.
@@ -38,7 +38,6 @@ final class TableProgress: Sendable {
     var toldPaces: Set<RunThrottle.Hold.Cause> = []
   }
 
-  /// When this process began to process chunks.
   package let start = ContinuousClock.now
   /// The number of identifiers done before.
   private let doneBefore: Int
@@ -52,7 +51,6 @@ final class TableProgress: Sendable {
     state = Lock(State(snapshot: snapshot, toldAt: start))
   }
 
-  /// Notes the server's answer.
   func update(_ snapshot: TableRunSnapshot) {
     state.withLock { state in
       state.snapshot = snapshot
@@ -60,7 +58,6 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// Notes a committed chunk.
   func committed(_ commit: Commit) {
     state.withLock { state in
       state.doneHere += commit.outcomes
@@ -80,9 +77,9 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// Notes that the run is held, or is no longer held.
+  /// Records that the run is held, or is no longer held.
   ///
-  /// - Returns: Whether to report this: a pace only the first time.
+  /// - Returns: Whether to report this; a pace is reported only the first time.
   func hold(_ hold: RunThrottle.Hold?) -> Bool {
     state.withLock { state in
       let isNew = state.hold?.cause != hold?.cause
@@ -124,7 +121,7 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// The interval at which the server is asked for the state of the run.
+  /// How often the server is asked for the state of the run.
   private static let interval = Duration.seconds(1)
 
   /// Asks regularly for the state of the run, until the task is cancelled.
@@ -146,7 +143,6 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// The state of the run now.
   func summary() -> RunSummary {
     let wait = waits.words
     return state.withLock { state in

@@ -4,10 +4,10 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension TableRecord {
-  /// Begins a run, if no other host does.
+  /// Begins a run, unless another host does.
   ///
-  /// Where a connection breaks, all is done again: the run has the same UUID then, so that one whose beginning was committed
-  /// without an answer is found.
+  /// If a connection breaks, everything is repeated with the same UUID, so that a run whose
+  /// beginning was committed without an answer is found.
   package func begin(
     _ request: RunRequest,
     replacing runs: [FoundRun<TableRun>]
@@ -20,11 +20,11 @@ extension TableRecord {
       }
     )
     let plan = try await plan(of: identity, creatingArchive: true)
-    // Whoever cannot write its files or start its programs is refused before there is a run.
+    // A host that cannot write its files or start its programs is refused before there is a run.
     try job.refuseMissingFolders()
     try plan.refuseOccupiedFolder()
     _ = try RunHooks(job, parameters: plan.parameters)
-    // Known before the COMMIT, which may be done without an answer.
+    // Known before the COMMIT, which may succeed without an answer.
     var replaced: [TableRun] = []
     let begun = try await PostgresConnection.persistently(within: lease) {
       () async throws(BatchError) in
@@ -38,8 +38,8 @@ extension TableRecord {
 
   /// Tries once to begin a run.
   ///
-  /// One host at a time decides: it has the job locked while it selects the identifiers. The lock is a transaction's, which
-  /// has nothing else locked and keeps no row from being vacuumed meanwhile.
+  /// One host at a time decides: it holds a lock on the job while it selects the identifiers. The
+  /// lock belongs to a transaction that holds no other locks and does not prevent vacuuming.
   private func begin(
     _ identity: RunIdentity,
     _ plan: PostgresPlan,
@@ -56,7 +56,7 @@ extension TableRecord {
     let (name, lease) = (job.name, lease)
     let (unfinished, own) = try await opening.perform {
       session throws(BatchError) -> ([TableRun]?, TableRun?) in
-      // Before it has tables of its own, which a refusal would leave.
+      // Before the tables are created, which a refusal would leave behind.
       try plan.refuseRunsElsewhere(besides: tables, in: session)
       try session.transaction { () throws(BatchError) in try tables.create(in: session) }
       try session.begin(TransactionOptions(idleTimeout: lease))
@@ -96,7 +96,7 @@ extension TableRecord {
       }
       let run = identity.run
       let metadata = metadata(of: identity, plan)
-      // Whoever cannot start its programs is refused before there is a run.
+      // A host that cannot start its programs is refused before there is a run.
       try plan.start(run: run, atMost: terms.workerCount, hasRows: list.count > 0)
       let begun = try await opening.perform { session throws(BatchError) -> TableRun? in
         guard session.isInTransaction else {
@@ -104,7 +104,7 @@ extension TableRecord {
           throw BatchError(error, server: place)
         }
         for other in unfinished { try tables.setAside(other.run, in: session) }
-        // The rows were selected under the same schema.
+        // Ensures that the rows were selected under the same schema.
         try plan.expected.verify(in: session)
         var expected = plan.expected
         if let archive = plan.newArchive {
@@ -147,7 +147,7 @@ extension TableRecord {
 }
 
 extension TableRun.Description {
-  /// The description of a run that depends on a schema.
+  /// The description of a run that requires a schema.
   fileprivate init(
     _ metadata: RunMetadata,
     expecting expected: ExpectedTables
@@ -164,8 +164,8 @@ extension TableRun.Description {
 }
 
 extension PostgresConnection {
-  /// Says something in an open transaction now and then, until the task is cancelled, so that the server ends it only if
-  /// this process is gone.
+  /// Sends a statement in an open transaction at intervals, until the task is cancelled, so that
+  /// the server ends the transaction only if this process is gone.
   fileprivate nonisolated func stayInTransaction(endingAfter silence: Duration) async {
     while !Task.isCancelled {
       try? await Task.sleep(for: silence / 4)

@@ -3,9 +3,10 @@ package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
-/// The record of a job's runs in tables of its database, in which any number of hosts take part.
+/// The record of a job's runs in tables of its database, shared by any number of hosts.
 ///
-/// What comes before the chunks is done by one connection, which is open only meanwhile: servers have few.
+/// One connection does what precedes the chunks. It is closed afterwards, because servers have few
+/// connections.
 package final class TableRecord: RunRecord {
   let job: Job
   package let options: RunOptions
@@ -17,7 +18,7 @@ package final class TableRecord: RunRecord {
   let opening: PostgresConnection
   package let onEvent: @Sendable (RunEvent) -> Void
   package let terms: RunTerms
-  /// The tables, as they were found.
+  /// The tables, once they were found.
   private var tables: RunTables?
 
   package init(
@@ -64,7 +65,6 @@ package final class TableRecord: RunRecord {
     return found
   }
 
-  /// The tables of a run that was found.
   func requireTables() -> RunTables {
     guard let tables else { preconditionFailure("a run that nobody has found") }
     return tables
@@ -74,7 +74,7 @@ package final class TableRecord: RunRecord {
     error.afterStop(at: address.description)
   }
 
-  /// Only a lock goes away by itself: a lost connection was waited for already.
+  /// Only a lock is transient here, since a lost connection was already retried.
   package func isTransient(_ error: BatchError) -> Bool { error.code == .busy }
 
   package func wait(_ time: Duration) async throws(BatchError) {
@@ -91,7 +91,7 @@ package final class TableRecord: RunRecord {
     let run = run.record
     let metadata = try run.described()
     let parameters = try options.parameters(of: job, for: RunIdentity(metadata))
-    // The hooks of another job are not those of this end.
+    // The hooks of another job must not be notified of this end.
     try metadata.refuse(unless: job, parameters, at: "run \(run.run)")
     let hooks = try RunHooks(job, parameters: parameters)
     onEvent(.message("the run was finished before; this concludes it"))
@@ -127,7 +127,7 @@ package final class TableRecord: RunRecord {
     return try await reopen(run.record)
   }
 
-  /// Reopens a run for what has failed in it, and takes part in that.
+  /// Reopens a run to retry its failures, and takes part in it.
   private func reopen(_ run: TableRun) async throws(BatchError) -> RunEntry<TablePart> {
     guard job.action.writes else {
       throw BatchError(
@@ -137,7 +137,7 @@ package final class TableRecord: RunRecord {
         remedy: "correct what is wrong and run it again: an export only reads"
       )
     }
-    // Before anything is written: another job is refused.
+    // Before anything is written, so that another job is refused.
     _ = try await plan(of: run)
     let (tables, name) = (requireTables(), job.name)
     let isOpen = try await opening.persistently(within: lease) { session throws(BatchError) in
@@ -151,14 +151,14 @@ package final class TableRecord: RunRecord {
       return .result(try await summary(of: run))
     }
     return try await takePart(in: run) { summary in
-      // Whatever is open again has failed before.
+      // All identifiers that are open again have failed before.
       var summary = summary
       summary.outcomes.failed = summary.total - summary.done
       return RunEvent.retryingFailures(summary)
     }
   }
 
-  /// Resolves the job for a run that there is, and takes part in it.
+  /// Resolves the job for an existing run, and takes part in it.
   private func takePart(
     in run: TableRun,
     _ begins: (RunSummary) -> RunEvent
@@ -215,7 +215,7 @@ package final class TableRecord: RunRecord {
     return plan
   }
 
-  /// Removes requests to processes that are gone.
+  /// Removes requests to processes that no longer exist.
   private func prepare(toTakePartIn run: TableRun) async throws(BatchError) {
     let (tables, lease) = (requireTables(), lease)
     try await opening.persistently(within: lease) { session throws(BatchError) in
@@ -242,8 +242,10 @@ package final class TableRecord: RunRecord {
 }
 
 extension PostgresConnection {
-  /// Connects for the first time: where nobody is there it fails at once, since the address may be wrong; a server that
-  /// starts or has no connection left is waited for.
+  /// Opens the first connection.
+  ///
+  /// Fails at once if no server listens at the address, which may be wrong; waits for a server that
+  /// is starting or has no connection left.
   fileprivate nonisolated func reach(within reconnectTimeout: Duration) async throws(BatchError) {
     do {
       try await perform { _ throws(BatchError) in }

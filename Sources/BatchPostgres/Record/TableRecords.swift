@@ -49,7 +49,7 @@ package struct TableRecords: RunRecords {
     }
   }
 
-  /// Those that `batch cleanup` has not removed.
+  /// The runs that `batch cleanup` has not removed.
   package func history() async throws(BatchError) -> JobHistory {
     try await job.inSession { [job] session throws(BatchError) in
       let tables = try RunTables(of: session)
@@ -138,8 +138,10 @@ package struct TableRecords: RunRecords {
     }
   }
 
-  /// Acknowledged runs with a run ID stay as long as the job remembers them, and the last run stays if its failures can
-  /// be retried; unfinished and unacknowledged runs always stay.
+  /// Acknowledged runs with a run ID stay as long as the job remembers them, and the last run stays
+  /// if its failures can be retried.
+  ///
+  /// Unfinished and unacknowledged runs always stay.
   package func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup {
     try await job.inSession { [job] session throws(BatchError) in
       var cleanup = JobCleanup()
@@ -176,10 +178,8 @@ package struct TableRecords: RunRecords {
 extension NextStep {
   /// What a job's next run does.
   ///
-  /// - Parameters:
-  ///   - job: The job.
-  ///   - options: The options of that run; parameters that are not given are not compared.
-  ///   - runs: The runs of the job in the database, the newest last.
+  /// `runs` are the runs of the job in the database, the newest last; parameters that are not given
+  /// are not compared.
   init(of job: Job, _ options: RunOptions, after runs: [TableRun]) {
     do throws(BatchError) {
       let decision = try RunDecision(FoundRuns(runs), options.request, job: job.name)
@@ -214,14 +214,14 @@ extension RunOptions {
 }
 
 extension RunStatus {
-  /// How a run stands across all its processes.
+  /// The state of a run across all its processes.
   fileprivate init(
     _ snapshot: TableRunSnapshot,
     _ hosts: [HostSnapshot],
     lease: Duration,
     next: NextStep
   ) {
-    // It does not matter how processes left a run that is over.
+    // For a run that has ended, it does not matter how processes left it.
     let isOver = snapshot.run.state != .running
     let shown = hosts.filter { !isOver || $0.isAlive(within: lease) }.map {
       Host($0, lease: lease)
@@ -258,7 +258,7 @@ extension RunStatus.Host {
       name: host.name,
       process: host.process,
       spans: host.spanCount,
-      // One that misses heartbeats may be waiting.
+      // A process that misses heartbeats may be waiting.
       identifiersPerSecond: host.isAlive(within: min(lease, .seconds(5))) ? host.rate : nil,
       hold: host.isAlive(within: lease) ? host.hold : nil,
       lastSeenSecondsAgo: host.silence / .seconds(1),

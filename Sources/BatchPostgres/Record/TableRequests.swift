@@ -3,7 +3,7 @@ import BatchJobs
 import BatchRuns
 import BatchPlatform
 
-/// The operator's requests of a shared run, as the answers to a process's heartbeats bring them.
+/// The operator's requests of a shared run, as received in the answers to a process's heartbeats.
 struct TableRequests: RunRequests {
   private let presence: HostPresence
   private var seen: String?

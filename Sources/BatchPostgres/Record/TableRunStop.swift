@@ -1,20 +1,20 @@
 #if PostgreSQL
 import BatchJobs
 
-/// The end of what a process waits for on the server, after a request to stop.
+/// Ends what a process waits for on the server, after a request to stop.
 ///
-/// Chunks in flight may finish first, so it is not the end of all connections at once.
+/// Chunks in flight may finish first, so not all connections end at once.
 package struct TableRunStop: Sendable {
-  /// How long after a request the process may still tell the server how it ends.
+  /// How long after a request the process may still record on the server how it ends.
   ///
-  /// It is longer than the grace of chunks in flight, and short enough for the process to end within five seconds.
+  /// This is longer than the grace of chunks in flight, and short enough for the process to end
+  /// within five seconds.
   private static let grace = Duration.milliseconds(3_500)
-  /// The same after the chunks, whoever has stopped the run.
+  /// The same after the chunks, however the run was stopped.
   private static let farewell = Duration.seconds(1)
 
-  /// What its connections wait for.
   package let waits: ServerWaits
-  /// Interrupts what comes before the chunks.
+  /// Interrupts what precedes the chunks.
   let opening: PostgresInterrupter
   /// Interrupts everything else.
   let closing: PostgresInterrupter
@@ -25,7 +25,7 @@ package struct TableRunStop: Sendable {
     closing = PostgresInterrupter(telling: waits)
   }
 
-  /// Ends what comes before the chunks now, and everything else in time.
+  /// Ends what precedes the chunks now, and everything else after the grace.
   package func request() {
     opening.interrupt()
     close(after: Self.grace)
@@ -34,7 +34,7 @@ package struct TableRunStop: Sendable {
   /// Leaves only a moment for the end, since no chunk is in flight any more.
   func hasStopped() { close(after: Self.farewell) }
 
-  /// Waits, unless a request comes.
+  /// Waits, unless a request arrives.
   func rest(_ time: Duration) async {
     let end = ContinuousClock.now + time
     while ContinuousClock.now < end, !opening.isInterrupted {
