@@ -2,7 +2,6 @@
 package import BatchIdentifiers
 
 extension PostgresChange {
-  /// The table to which deleted rows are copied.
   package struct Archive: Sendable {
     package let table: PostgresTable
     /// The columns that are copied; they have the same names in both tables.

@@ -104,7 +104,6 @@ extension PostgresTable {
     ).about(.entity(self.name))
   }
 
-  /// A column that only an inheriting table has.
   private func columnOfChildren(in session: PostgresSession) throws(BatchError) -> String? {
     guard hasChildren else { return nil }
     let columns = try session.execute(
@@ -272,7 +271,6 @@ extension PostgresTable {
       .about(.entity(name))
   }
 
-  /// Notes for the operator whose role changes rows.
   func notes(for role: String) -> [String] {
     var notes: [String] = []
     if hasRowSecurity {
@@ -292,7 +290,6 @@ extension PostgresTable {
 }
 
 extension PostgresTable {
-  /// Refuses an archive into which the role may not insert.
   fileprivate func requireRight(toInsertInto columns: [String]) throws(BatchError) {
     guard !rights.usesSchema || !rights.inserts else { return }
     throw BatchError(

@@ -2,9 +2,7 @@
 package import BatchIdentifiers
 
 package struct PreviewedRow: Sendable {
-  /// The key, column by column, as text.
   package let key: [String?]
-  /// The values of the columns shown, as text; nil for NULL.
   package let before: [String?]
   /// The values after an update; nil for a deleted row.
   package let after: [String?]?
@@ -92,7 +90,6 @@ extension PostgresQuery {
     ).about(.entity(table.name))
   }
 
-  /// The statement that selects keys, for display.
   package var statementText: String { sql(.place) }
 
   /// The number of rows; inside the caller's transaction.

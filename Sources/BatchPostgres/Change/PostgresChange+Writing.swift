@@ -4,10 +4,8 @@ package import BatchIdentifiers
 
 /// The change that a chunk's transaction makes, in addition to entering the chunk in the ledger.
 package protocol ChunkChange: Sendable {
-  /// What the change needs of a chunk.
   associatedtype Rows: Sendable
 
-  /// The search path for names in its expressions.
   var path: SearchPath { get }
 
   /// The schema required for a change; nil before a run begins.
@@ -54,7 +52,6 @@ extension BatchError.Code {
 }
 
 extension BatchError {
-  /// The error if rows no longer satisfy `where` and the job demands a stop.
   static func noLongerMatching(_ count: Int) -> BatchError {
     BatchError(
       .noLongerMatching,
@@ -280,7 +277,6 @@ extension PostgresChange: ChunkChange {
   /// How many single-row statements are sent before their answers are read.
   private static let sentTogether = 256
 
-  /// The numbers of the keys whose rows a statement has changed.
   private func listed(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
     if case .delete(.some) = action, result.count > 0 {
       try requireArchived(Int(result.integer(0, 1) ?? 0), of: result.count)

@@ -8,9 +8,7 @@ package import BatchIdentifiers
 /// ``write(to:_:onFailure:in:)``.
 package struct PostgresChange: Sendable {
   package enum Action: Sendable {
-    /// Sets columns to expressions over the old row.
     case update([Assignment])
-    /// Deletes the row, after copying it to an archive if there is one.
     case delete(archive: Archive?)
   }
 

@@ -46,10 +46,8 @@ package struct RowKeys: ChunkKeyList {
     return RowKeys(keys, key, pages)
   }
 
-  /// The keys, wherever their rows lie.
   package var anywhere: RowKeys { pages == nil ? self : RowKeys(keys, key) }
 
-  /// Whether statements find only rows in some pages of the table.
   var isNear: Bool { pages != nil }
 
   /// Whether the server writes each value of a key in one way, whatever the settings.
@@ -82,7 +80,6 @@ package struct RowKeys: ChunkKeyList {
     return keys
   }
 
-  /// The keys one by one, in their order.
   package enum Values: Sendable {
     case integers([Int64])
     case encoded(EncodedKeys)
@@ -166,7 +163,6 @@ package struct RowKeys: ChunkKeyList {
     )
   }
 
-  /// An additional column of a relation of keys, with a value for each key.
   struct Companion {
     var sql: String { "\(RowKeys.alias).\(PostgresName.quoted(name))" }
     let name: String
@@ -230,8 +226,6 @@ package struct RowKeys: ChunkKeyList {
       "\(column) BETWEEN \(Self.literal(range.lowerBound)) AND \(Self.literal(range.upperBound))"
   }
 
-  /// The number of a row's key from 1, computed from the key alone; nil if the keys are not a
-  /// range.
   func number(in table: PostgresTable) -> String? {
     guard case .range(let range) = keys else { return nil }
     let column = PostgresName.qualified(table.name, key.columns[0].name)
@@ -240,7 +234,6 @@ package struct RowKeys: ChunkKeyList {
 
   private static func literal(_ integer: Int64) -> String { "'\(integer)'::pg_catalog.int8" }
 
-  /// The condition that joins the relation with the rows.
   private func joined(_ arrays: [PostgresArray], in table: PostgresTable) -> String {
     let equality = holdNull(arrays) ? "IS NOT DISTINCT FROM" : "="
     let equal = key.columns.enumerated().map { index, column in
@@ -256,7 +249,6 @@ package struct RowKeys: ChunkKeyList {
       + " (\(PostgresName.list(names)))"
   }
 
-  /// The relation's column with the numbers of the keys.
   static let number = "\(alias).\"_batch_number\""
   // No expression of a job can use this name: expressions are checked where no such relation
   // exists.
@@ -277,7 +269,6 @@ package struct RowKeys: ChunkKeyList {
 
   // MARK: Values
 
-  /// An array for each column of the key.
   private func arrays() throws(BatchError) -> [PostgresArray] {
     switch keys {
     case .range(let range): return [PostgresArray(range)]
@@ -316,7 +307,6 @@ package struct RowKeys: ChunkKeyList {
 }
 
 extension PostgresKey.Form {
-  /// The form in which a key's component is sent to the server.
   fileprivate var element: PostgresArray.Element {
     switch self {
     case .integer: .integer

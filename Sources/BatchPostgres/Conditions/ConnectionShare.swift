@@ -8,11 +8,9 @@
 /// another forever.
 struct ConnectionShare {
   let workers: Int
-  /// How many connections are left to others.
   let reserve: Int
   /// How many of the workers may have a connection; the first ones do.
   private(set) var count: Int
-  /// Whether the server was asked how many connections it has left.
   private var hasObserved = false
 
   init(workers: Int, reserve: Int) {

@@ -36,7 +36,6 @@ package struct ServerAdvice: Sendable {
   private let indexCount: Int
   private let count: Double
   private let isDeletion: Bool
-  /// Whether a trigger may change further columns.
   private let hasTrigger: Bool
 
   /// Asks the server, inside the caller's transaction.
@@ -76,7 +75,6 @@ package struct ServerAdvice: Sendable {
     return (isDeletion ? [] : indexes.isEmpty ? roomLines : indexLines) + vacuumLines
   }
 
-  /// The share of the rows that the run changes.
   private var share: Double {
     let rows = parts.reduce(0) { $0 + max(0, $1.rows) }
     return rows > 0 ? min(1, count / rows) : 1

@@ -10,7 +10,6 @@ package struct ServerHealth: Sendable, Hashable {
     package var bytes: Int64
   }
 
-  /// A lock on the table that blocks every writer.
   package struct Lock: Sendable, Hashable {
     /// For example `AccessExclusiveLock`.
     package var mode: String
@@ -19,7 +18,6 @@ package struct ServerHealth: Sendable, Hashable {
     package var isAwaited: Bool
   }
 
-  /// The standby with the greatest lag.
   package var standby: Standby?
   /// How many files of the write-ahead log wait to be archived.
   package var unarchived: Int?
@@ -39,7 +37,6 @@ extension ServerHealth {
     package var lag: Duration?
     package var lagBytes: Int64?
     package var unarchived: Int?
-    /// How many connections are left to others.
     package var spareConnections: Int
     package var yieldsToVacuum: Bool
 

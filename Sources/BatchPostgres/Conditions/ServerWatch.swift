@@ -39,10 +39,8 @@ package final class ServerWatch: Sendable {
     connection = PostgresConnection(label: "batch.watch", address: address, within: stop)
   }
 
-  /// The reason for a hold, according to the latest check.
   package var hold: RunThrottle.StoreHold? { state.withLock { $0.hold } }
 
-  /// Adds the latest result to the conditions of the run.
   package func add(to conditions: inout RunThrottle.Conditions) {
     (conditions.storeHold, conditions.workers) = state.withLock {
       ($0.hold, $0.share.count)

@@ -38,7 +38,6 @@ struct BinaryCopyRows {
     }
   }
 
-  /// Takes the complete rows, and returns their length in bytes.
   private mutating func take(
     _ bytes: Span<UInt8>,
     _ body: (Span<UInt8>) throws(BatchError) -> Void

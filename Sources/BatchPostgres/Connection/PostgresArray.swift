@@ -45,7 +45,6 @@ package struct PostgresArray: Sendable, Hashable {
       }
     }
 
-    /// The array type in SQL.
     var arrayName: String {
       switch self {
       case .boolean: "pg_catalog.bool[]"
@@ -111,7 +110,6 @@ package struct PostgresArray: Sendable, Hashable {
     elements.append(bigEndian: value)
   }
 
-  /// Appends to an array of texts or of blobs.
   package mutating func append(bytes: Span<UInt8>) {
     count += 1
     elements.append(bigEndian: Int32(clamping: bytes.count))

@@ -5,7 +5,6 @@ package import BatchIdentifiers
 extension PostgresConnection: ChunkWorker {}
 
 extension PostgresConnection {
-  /// The pauses before reconnecting.
   private static let rests = (first: Duration.milliseconds(50), longest: Duration.seconds(1))
 
   /// Runs `body` on the connection's thread; if the connection breaks, reconnects and retries for a

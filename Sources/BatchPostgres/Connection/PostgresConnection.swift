@@ -7,7 +7,6 @@ package import BatchIdentifiers
 /// Identifiers and values cross its boundary; the session and everything read through it stay
 /// inside.
 package actor PostgresConnection {
-  /// Makes a connection with an application name.
   package typealias Connecting = @Sendable (_ label: String) -> PostgresConnection
 
   private let executor: ThreadExecutor
@@ -43,7 +42,6 @@ package actor PostgresConnection {
     try body(connect())
   }
 
-  /// Runs `body` on the connection's thread.
   package func compute<Result: Sendable>(
     _ body: @Sendable () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {

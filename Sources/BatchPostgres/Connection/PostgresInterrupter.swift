@@ -1,7 +1,6 @@
 #if PostgreSQL
 import BatchIdentifiers
 
-/// Stops the work of sessions from any thread.
 package final class PostgresInterrupter: Sendable {
   private struct State {
     var isInterrupted = false

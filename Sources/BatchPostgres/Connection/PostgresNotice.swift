@@ -2,7 +2,6 @@
 import BatchIdentifiers
 import CPostgres
 
-/// A message that the server sends in addition to its answers.
 package struct PostgresNotice: Sendable {
   package let message: String
   package let detail: String?

@@ -29,7 +29,6 @@ package final class PostgresResult {
   /// The command tag, for example `COMMIT` or `COPY 5`.
   package var tag: String { unsafe String(cString: PQcmdStatus(result)) }
 
-  /// How many rows the statement returned, changed or copied.
   package var affectedCount: Int { Int(unsafe String(cString: PQcmdTuples(result))) ?? 0 }
 
   package func name(ofColumn column: Int) -> String {
@@ -57,7 +56,6 @@ package final class PostgresResult {
     return try body(unsafe Span(_unsafeBytes: buffer))
   }
 
-  /// A value as text; nil for NULL.
   package func text(_ row: Int, _ column: Int) -> String? {
     withValue(row, column) { bytes in
       guard let bytes else { return nil }
@@ -70,7 +68,6 @@ package final class PostgresResult {
     text(row, column).flatMap { Int64($0) }
   }
 
-  /// A value of type `bytea` that was sent as text; nil for NULL.
   package func blob(_ row: Int, _ column: Int) -> [UInt8]? {
     withValue(row, column) { text in
       guard let text else { return nil }

@@ -2,7 +2,6 @@
 package import BatchIdentifiers
 import CPostgres
 
-/// A statement, or a part of one, and its values.
 package struct PostgresStatement: Sendable {
   package let sql: String
   package let values: [PostgresValue]

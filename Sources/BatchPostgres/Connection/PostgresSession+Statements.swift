@@ -16,7 +16,6 @@ extension PostgresSession {
     try execute(sql, values, format: format)
   }
 
-  /// Runs one statement to completion, with a list of values.
   @discardableResult
   package func execute(
     _ sql: String,

@@ -28,7 +28,6 @@ package struct TransactionOptions: Sendable {
   var hasValueSettings = false
   /// The snapshot of another transaction to use, as the server names it; nil for its own.
   var snapshot: String?
-  /// Whether the server reports the parse tree of each statement.
   var printsParseTrees = false
 
   package init(
@@ -120,7 +119,6 @@ enum ValueSettings {
     ("bytea_output", "hex"), ("extra_float_digits", "1"), ("quote_all_identifiers", "off"),
   ]
 
-  /// The calls that make these settings until the end of the transaction.
   static var calls: [String] {
     settings.map { "pg_catalog.set_config('\($0)', '\($1)', true)" }
   }
@@ -159,10 +157,8 @@ enum ValueSettings {
 ///
 /// `pg_catalog` comes first if the role's path would hide the server's own functions.
 package struct SearchPath: Sendable, Hashable {
-  /// The value of `search_path`.
   let sql: String
 
-  /// Asks the server for the session's path.
   package init(of session: PostgresSession) throws(BatchError) {
     let answer = try session.execute(
       "SELECT pg_catalog.current_setting('search_path'), pg_catalog.unnest(pg_catalog.current_schemas(false))"
@@ -219,7 +215,6 @@ extension PostgresSession {
     return result
   }
 
-  /// Begins a transaction that the caller ends.
   package func begin(_ options: TransactionOptions) throws(BatchError) {
     do {
       try run(options.script)

@@ -12,7 +12,6 @@ import CPostgres
 @safe
 package final class PostgresSession {
   package private(set) var address: ServerAddress
-  /// Stops a running statement from another thread.
   package let interrupter: PostgresInterrupter
   /// The version of the server: 150017 for 15.17.
   package let serverVersion: Int
@@ -29,14 +28,12 @@ package final class PostgresSession {
   private var hasWaitedEnough = false
   private let notices: PostgresNotices
   private(set) var isClosed = false
-  /// The transaction that begins with the next statement.
   var upcoming: TransactionOptions?
   /// The version of the schema that a run has verified.
   var schemaVersion: String?
   /// The column in which a statement returns the schema's version; if the version differs, later
   /// answers are not wanted.
   static let schemaVersionName = "_batch_schema"
-  /// Whether it has completed a chunk of a run.
   var hasDoneChunk = false
 
   /// Connects to a server.
@@ -216,7 +213,6 @@ package final class PostgresSession {
     return unsafe PQconsumeInput(handle) == 1
   }
 
-  /// The next answer to what was sent; nil if there are no more.
   func nextResult() -> PostgresResult? {
     // For a lost session, the next answer is an error.
     while unsafe PQisBusy(handle) != 0, waitForInput() {}
@@ -291,7 +287,6 @@ package final class PostgresSession {
     )
   }
 
-  /// libpq's error about the session.
   func sessionError() -> BatchError {
     guard !isClosed else {
       let error = PostgresError("the connection is closed", state: .connectionFailure)

@@ -28,7 +28,6 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   /// The connection broke at COMMIT, so only the database knows whether the transaction was
   /// committed.
   package static let transactionResolutionUnknown = Self(rawValue: "08007")
-  /// A read-only transaction tried to write.
   package static let readOnlyTransaction = Self(rawValue: "25006")
   /// The server ended a session that was idle in a transaction for too long.
   package static let idleInTransactionTimeout = Self(rawValue: "25P03")
@@ -41,13 +40,11 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   package static let undefinedFunction = Self(rawValue: "42883")
   package static let undefinedTable = Self(rawValue: "42P01")
   package static let diskFull = Self(rawValue: "53100")
-  /// The server has reached its limit of connections.
   package static let tooManyConnections = Self(rawValue: "53300")
   /// A value is larger than the server can store there.
   package static let programLimitExceeded = Self(rawValue: "54000")
   /// The object is not in the required state, for example a view that cannot be updated.
   package static let objectNotInPrerequisiteState = Self(rawValue: "55000")
-  /// A lock was not available, or not in time.
   package static let lockNotAvailable = Self(rawValue: "55P03")
   /// A user or a time limit cancelled the statement.
   package static let queryCanceled = Self(rawValue: "57014")

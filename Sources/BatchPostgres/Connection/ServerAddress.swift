@@ -16,7 +16,6 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
 
   private let source: Source
   private let options: [String: String]
-  /// Texts to keep out of messages, in addition to passwords.
   private var hiddenTexts: [String] = []
 
   /// The server and database, without a password.
@@ -42,7 +41,6 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     description = "postgres://\(user)\(host)\(name)\(service)".onOneLine
   }
 
-  /// The address of a service in `pg_service.conf`.
   package init(service: String) {
     source = .service(service)
     options = [:]
@@ -55,7 +53,6 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
     description = "postgres (from the environment)"
   }
 
-  /// The address given by libpq's environment.
   package static let environment = ServerAddress()
 
   /// Joins hosts with their ports, as a URL does; libpq keeps two comma-separated lists.
@@ -69,7 +66,6 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
       }.joined(separator: ",")
   }
 
-  /// The options of a URL, by libpq's names.
   private static func parse(_ url: String) throws(BatchError) -> [String: String] {
     var message: UnsafeMutablePointer<CChar>?
     guard let first = unsafe PQconninfoParse(url, &message) else {

@@ -20,7 +20,6 @@ final class ServerLink: Sendable {
   // Never written, and libpq allows sending it from any thread.
   private nonisolated(unsafe) let request: OpaquePointer?
   private let state: Lock<State>
-  /// The cancel requests in progress.
   private let requests = DispatchGroup()
 
   init(_ session: OpaquePointer) {

@@ -13,13 +13,11 @@ package final class ServerWaits: Sendable {
     var isAsking = false
   }
 
-  /// How often a waiting session asks.
   static let interval = Duration.seconds(1)
   /// How long the server may take to answer that.
   private static let pollInterval = Duration.seconds(1)
 
   private let address: ServerAddress
-  /// How long a statement may wait for a lock.
   let lockLimit: Duration
   private let tell: @Sendable (_ words: String) -> Void
   private let state = Lock(State())
@@ -38,7 +36,6 @@ package final class ServerWaits: Sendable {
     self.tell = tell
   }
 
-  /// Describes what sessions currently wait for; nil for nothing.
   package var words: String? {
     state.withLock { state in state.waits.values.map(\.words).min().map { "waiting for \($0)" } }
   }

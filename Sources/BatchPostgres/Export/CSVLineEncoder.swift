@@ -77,7 +77,6 @@ struct CSVLineEncoder: Sendable {
     bytes.append(0x0a)
   }
 
-  /// The end of a quoted field.
   private static func endOfQuotes(_ line: Span<UInt8>, from first: Int) throws(BatchError) -> Int {
     var place = first + 1
     while place < line.count - 1 {

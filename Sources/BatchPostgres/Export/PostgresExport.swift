@@ -14,16 +14,13 @@ package struct PostgresExport: Sendable {
 
   /// The encoder of the lines.
   private enum Encoder {
-    /// Encodes the rows' values.
     case values(LineEncoder)
-    /// Converts CSV lines from the server.
     case fields(CSVLineEncoder)
   }
 
   private var reader: RowReader
   private let encoder: Encoder
   private let isRequired: Bool
-  /// The bytes of a file before the first row.
   package let header: [UInt8]
 
   /// An export of the named columns of the rows that a key identifies, or of all columns.
@@ -225,12 +222,9 @@ package struct PostgresExport: Sendable {
   }
 }
 
-/// The outcomes of a part's keys, as their rows arrive.
 private struct ReachedKeys {
-  /// The number of keys with a line.
   private(set) var succeeded = 0
   private(set) var passedOver = PassedOver()
-  /// The number of keys reached.
   private(set) var count = 0
 
   /// Records the next key that has a row, by its number.

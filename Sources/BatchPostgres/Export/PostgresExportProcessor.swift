@@ -9,7 +9,6 @@ package struct PostgresExportProcessor: ChunkProcessor {
   private let writer: ExportWriter
   private let onFailure: FailurePolicy
   private let statementLimit: Duration
-  /// How long to retry a broken connection.
   private let reconnection: Duration
   package let workerLimit: Int?
   private let connect: PostgresConnection.Connecting

@@ -18,7 +18,6 @@
 /// - No `FOR UPDATE`, `TABLESAMPLE`, `CURRENT OF`, `XMLTABLE`, and no kind of node that is not in
 ///   ``nodes``.
 enum AllowedCalls {
-  /// Volatile functions that only produce values.
   static let volatileFunctions: Set<String> = [
     "random", "random_normal", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp",
     "timeofday",

@@ -27,7 +27,6 @@ struct ExpressionLexer {
     }
   }
 
-  /// The text, split at its parameters.
   private(set) var pieces: [Piece] = []
 
   private let bytes: [UInt8]
@@ -41,7 +40,6 @@ struct ExpressionLexer {
   private var last = Token.none
   private var beforeLast = Token.none
 
-  /// What later tokens need to know about a token.
   private enum Token: Equatable {
     case none
     /// An unquoted word, in lower case; not part of a qualified name.

@@ -65,7 +65,6 @@ struct ParseTree: Equatable {
     }
   }
 
-  /// What the number in a field refers to.
   private enum Field: Equatable {
     case function
     case `operator`

@@ -27,7 +27,6 @@ package struct PostgresExpression: Sendable, Hashable {
   }
 }
 
-/// An expression that passed the check and may be used in statements.
 package struct CheckedExpression: Sendable {
   package let expression: PostgresExpression
   let pieces: [ExpressionLexer.Piece]
@@ -81,9 +80,7 @@ package struct PostgresParameters: Sendable {
     case setting
   }
 
-  /// The names, in the order of their numbers.
   private let names: [String]
-  /// The values, in the order of their numbers.
   package let values: [PostgresValue]
 
   package init(_ values: [String: PostgresValue] = [:]) {

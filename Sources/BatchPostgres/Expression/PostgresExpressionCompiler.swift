@@ -25,7 +25,6 @@ package struct PostgresExpressionCompiler {
   private let parameters: PostgresParameters
   private let path: SearchPath
 
-  /// A compiler of expressions over the rows of a table, which may use the parameters as `:name`.
   package init(
     session: PostgresSession,
     table: PostgresTable,

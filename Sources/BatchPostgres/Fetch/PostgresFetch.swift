@@ -12,7 +12,6 @@ package struct PostgresFetch: Sendable {
   /// How keys are read.
   package enum Method: Sendable {
     case copy
-    /// Row by row.
     case select
   }
 
@@ -211,7 +210,6 @@ package struct PostgresFetch: Sendable {
 }
 
 extension PostgresQuery {
-  /// Fetches the identifiers, inside the caller's transaction.
   fileprivate func fetch(
     _ method: PostgresFetch.Method,
     in session: PostgresSession,
@@ -224,7 +222,6 @@ extension PostgresQuery {
     }
   }
 
-  /// Fetches the first identifiers, inside the caller's transaction.
   package func first(
     _ count: Int,
     in session: PostgresSession,

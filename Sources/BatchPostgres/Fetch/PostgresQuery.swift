@@ -167,7 +167,6 @@ package struct PostgresQuery: Sendable {
     return isByKey ? range : nil
   }
 
-  /// The outermost step of the server's plan for a range.
   private func plan(
     in range: ClosedRange<Int64>,
     _ session: PostgresSession
@@ -176,7 +175,6 @@ package struct PostgresQuery: Sendable {
     return try? JSONDecoder().decode([Explanation].self, from: Data(text.utf8)).first?.plan
   }
 
-  /// The part of EXPLAIN's answer that is used.
   private struct Explanation: Decodable {
     struct Plan: Decodable {
       let kind: String

@@ -24,7 +24,6 @@ package struct PostgresJob: JobStore {
     try await resolved(options, handlers) { plan, _ in (plan.table.title, plan.notes) }
   }
 
-  /// Resolves the job for a run that begins now.
   private func resolved<Result: Sendable>(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler],

@@ -69,7 +69,6 @@ extension PostgresPlan {
     }
   }
 
-  /// Converts a row to the form of a plan.
   private func sample(_ row: PreviewedRow) -> PlanReport.Sample {
     var identifier = EncodedKey.Encoder()
     for (text, column) in zip(row.key, key.columns) {
@@ -96,7 +95,6 @@ extension PostgresPlan {
 }
 
 extension SQLValue {
-  /// Parses the server's text form of a value.
   fileprivate init(_ text: String?, _ form: PostgresColumn.Form) {
     guard let text else {
       self = .null
@@ -112,7 +110,6 @@ extension SQLValue {
     self = value ?? .text(text)
   }
 
-  /// The bytes of pairs of hexadecimal digits; nil if there are other characters.
   private static func bytes(inHex digits: Substring.UTF8View) -> [UInt8]? {
     guard digits.count.isMultiple(of: 2) else { return nil }
     var bytes: [UInt8] = []
@@ -135,7 +132,6 @@ extension PostgresPlan {
     }
   }
 
-  /// How the server finds the rows of a chunk.
   private func lookUp(in session: PostgresSession) throws(BatchError) -> [String] {
     switch work {
     case .change(let change), .archiving(let change, _): try change.explanation(in: session)
@@ -144,7 +140,6 @@ extension PostgresPlan {
     }
   }
 
-  /// The columns shown of the first rows.
   private var previewedColumns: [String] {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
@@ -176,13 +171,11 @@ extension PostgresPlan {
     }
   }
 
-  /// The query for the first rows, or for those of the first identifiers.
   private func shownQuery(_ limit: Int) throws(BatchError) -> PostgresQuery {
     guard let list = identifiers?.list, list.count > 0 else { return query }
     return try query.restricted(to: RowKeys(list, 0..<min(limit, list.count), key: key))
   }
 
-  /// The condition that a row must still satisfy when it is processed.
   private var rechecking: PlanReport.Rechecking {
     let term = condition?.expression.text.onOneLine
     let isRechecked = recheck.predicate != nil
@@ -196,7 +189,6 @@ extension PostgresPlan {
     )
   }
 
-  /// The locks that each chunk takes.
   private var locks: [String] {
     guard job.action.writes else {
       return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
@@ -223,7 +215,6 @@ extension PostgresPlan {
     }
   }
 
-  /// The foreign keys that the server checks.
   private var metForeignKeys: [String] {
     guard let event else { return [] }
     let set = Set(changedColumns)
@@ -237,7 +228,6 @@ extension PostgresPlan {
     }
   }
 
-  /// Advice on how to spare the server work in a run over this many rows.
   private func advice(
     for count: Int,
     in session: PostgresSession

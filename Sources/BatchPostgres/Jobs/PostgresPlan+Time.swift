@@ -74,7 +74,6 @@ extension PostgresPlan {
     return measured.isEmpty ? nil : (measured[measured.count / 2], secondsPerKey)
   }
 
-  /// The time for a chunk, whose changes are rolled back.
   private func seconds(
     of keys: RowKeys,
     in session: PostgresSession

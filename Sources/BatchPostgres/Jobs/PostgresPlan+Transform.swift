@@ -4,7 +4,6 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension PostgresPlan {
-  /// The transform of a job, with its columns and its program resolved.
   static func transform(
     _ transform: Job.Transform,
     of job: Job,
@@ -54,7 +53,6 @@ extension PostgresPlan {
     return .transform(work, transform, handler, children)
   }
 
-  /// The programs of a command transform.
   private var children: ChildPool? {
     if case .transform(_, _, _, let children) = work { children } else { nil }
   }
@@ -82,7 +80,6 @@ extension PostgresPlan {
     }
   }
 
-  /// The programs' messages since the last call.
   package func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 
   /// Ends the programs.

@@ -18,9 +18,7 @@ package struct PostgresPlan: Sendable {
   /// The condition that a row must still satisfy when it is processed.
   package let recheck: PostgresChange.Condition
   package let work: Work
-  /// What a run of it requires of the schema.
   package let expected: ExpectedTables
-  /// Notes for the operator.
   package let notes: [String]
 
   package enum Work: Sendable {
@@ -260,12 +258,10 @@ package struct PostgresPlan: Sendable {
     return try identifiers.load().packed.distinct()
   }
 
-  /// The archive to create when a run begins.
   var newArchive: NewArchive? {
     if case .archiving(_, let archive) = work { archive } else { nil }
   }
 
-  /// The export of a job, with its columns resolved.
   private static func export(
     _ export: Job.Export,
     of job: Job,
@@ -335,7 +331,6 @@ package struct PostgresPlan: Sendable {
     return ExportFolder(path: action.file, permissions: job.files.permissions)
   }
 
-  /// Refuses a folder that contains the export of another job.
   func refuseOccupiedFolder() throws(BatchError) {
     guard case .export(_, let action) = work, let exportFolder else { return }
     try Self.located(at: job.place(of: .exportFolder)) { () throws(BatchError) in
@@ -374,7 +369,6 @@ package struct PostgresPlan: Sendable {
   /// The identity of the table, independent of its name and columns.
   var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
 
-  /// The fingerprint of what determines which rows are changed, and to what.
   package var fingerprint: JobFingerprint {
     JobFingerprint(
       job: job,
@@ -386,7 +380,6 @@ package struct PostgresPlan: Sendable {
 }
 
 extension PostgresPlan.Work {
-  /// What a run of it requires of the schema as it is now.
   fileprivate func expectedTables(
     in database: PostgresDatabase,
     _ session: PostgresSession
@@ -400,7 +393,6 @@ extension PostgresPlan.Work {
     }
   }
 
-  /// The same work, which requires a schema.
   fileprivate func expecting(_ expected: ExpectedTables) -> Self {
     switch self {
     case .change(var change):

@@ -16,7 +16,6 @@ package struct RowPlaces: Sendable {
     statementTimeout: .seconds(5)
   )
 
-  /// The pages of sampled rows, ascending, by position.
   private var samples: [(position: Int, page: Int64)] = []
 
   /// Looks up a sample of the rows at some positions of a list.
@@ -108,7 +107,6 @@ extension PostgresTable {
     kind == .table && key.origin != .declared && !key.isInteger
   }
 
-  /// The condition that a row lies in some pages.
   func condition(ofPages pages: ClosedRange<Int64>) -> String {
     let ctid = PostgresName.qualified(name, "ctid")
     return "\(ctid) >= '(\(pages.lowerBound),0)'::pg_catalog.tid"

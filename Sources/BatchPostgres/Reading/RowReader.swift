@@ -11,7 +11,6 @@ struct RowReader: Sendable {
   struct Row: ~Copyable {
     /// The position of its key in the chunk, from 0.
     let number: Int
-    /// Whether the condition holds for it.
     let isMatching: Bool
     /// Changes whenever the row changes; 0 if versions are not read.
     let version: Int64
@@ -119,7 +118,6 @@ struct RowReader: Sendable {
     format == .csv ? column.field(of: value) : column.selection(of: value)
   }
 
-  /// Whether the texts of the values depend on settings.
   private var needsSettings: Bool {
     columns.contains { $0.textDependsOnSettings || format == .csv && $0.form.isReal }
   }

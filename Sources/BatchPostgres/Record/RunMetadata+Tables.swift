@@ -24,7 +24,6 @@ extension RunMetadata {
 }
 
 extension RunSummary {
-  /// The summary of a shared run, according to the server.
   init(_ snapshot: TableRunSnapshot) {
     let run = snapshot.run
     var metadata = RunMetadata(

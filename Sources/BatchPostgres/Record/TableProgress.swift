@@ -39,10 +39,8 @@ final class TableProgress: Sendable {
   }
 
   package let start = ContinuousClock.now
-  /// The number of identifiers done before.
   private let doneBefore: Int
   private let state: Lock<State>
-  /// What the process waits for in the server.
   private let waits: ServerWaits
 
   init(_ snapshot: TableRunSnapshot, _ waits: ServerWaits) {
@@ -121,7 +119,6 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// How often the server is asked for the state of the run.
   private static let interval = Duration.seconds(1)
 
   /// Asks regularly for the state of the run, until the task is cancelled.
@@ -174,7 +171,6 @@ final class TableProgress: Sendable {
 }
 
 extension Outcomes {
-  /// Adds the difference between two counts.
   fileprivate mutating func add(_ now: Outcomes, since then: Outcomes) {
     succeeded += now.succeeded - then.succeeded
     unchanged += now.unchanged - then.unchanged

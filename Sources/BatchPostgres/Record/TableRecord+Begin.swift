@@ -147,7 +147,6 @@ extension TableRecord {
 }
 
 extension TableRun.Description {
-  /// The description of a run that requires a schema.
   fileprivate init(
     _ metadata: RunMetadata,
     expecting expected: ExpectedTables
@@ -178,7 +177,6 @@ extension PostgresConnection {
 }
 
 extension RunTables {
-  /// Refuses to set aside a run on which a process is working.
   fileprivate func refuseIfAlive(
     _ runs: [TableRun],
     within lease: Duration,

@@ -18,7 +18,6 @@ package final class TableRecord: RunRecord {
   let opening: PostgresConnection
   package let onEvent: @Sendable (RunEvent) -> Void
   package let terms: RunTerms
-  /// The tables, once they were found.
   private var tables: RunTables?
 
   package init(
@@ -127,7 +126,6 @@ package final class TableRecord: RunRecord {
     return try await reopen(run.record)
   }
 
-  /// Reopens a run to retry its failures, and takes part in it.
   private func reopen(_ run: TableRun) async throws(BatchError) -> RunEntry<TablePart> {
     guard job.action.writes else {
       throw BatchError(
@@ -158,7 +156,6 @@ package final class TableRecord: RunRecord {
     }
   }
 
-  /// Resolves the job for an existing run, and takes part in it.
   private func takePart(
     in run: TableRun,
     _ begins: (RunSummary) -> RunEvent

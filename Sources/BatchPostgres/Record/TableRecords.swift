@@ -72,7 +72,6 @@ package struct TableRecords: RunRecords {
     }
   }
 
-  /// A run in the database; nil if it has just been removed.
   private func recorded(
     _ run: TableRun,
     _ tables: RunTables,
@@ -214,7 +213,6 @@ extension RunOptions {
 }
 
 extension RunStatus {
-  /// The state of a run across all its processes.
   fileprivate init(
     _ snapshot: TableRunSnapshot,
     _ hosts: [HostSnapshot],

@@ -3,7 +3,6 @@ import BatchJobs
 import BatchRuns
 import BatchPlatform
 
-/// The operator's requests of a shared run, as received in the answers to a process's heartbeats.
 struct TableRequests: RunRequests {
   private let presence: HostPresence
   private var seen: String?
@@ -31,7 +30,6 @@ extension RunControl {
     self = control
   }
 
-  /// The text for `_batch_run.control`.
   var sharedText: String {
     guard let bytes = try? JSONEncoder().encode(self) else {
       preconditionFailure("a request of texts that cannot be encoded")

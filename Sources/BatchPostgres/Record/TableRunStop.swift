@@ -34,7 +34,6 @@ package struct TableRunStop: Sendable {
   /// Leaves only a moment for the end, since no chunk is in flight any more.
   func hasStopped() { close(after: Self.farewell) }
 
-  /// Waits, unless a request arrives.
   func rest(_ time: Duration) async {
     let end = ContinuousClock.now + time
     while ContinuousClock.now < end, !opening.isInterrupted {

@@ -2,7 +2,6 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Limits on how long a chunk's transaction may block others.
 package struct ChunkLimits: Sendable {
   package var lock: Duration
   package var statement: Duration

@@ -16,7 +16,6 @@ struct ExportFolder: Sendable {
 
   private var manifest: FilePath { path.appending(Self.manifestName) }
 
-  /// The fields needed of an existing manifest.
   private struct Manifest: Decodable {
     let job: String
     let run: String
@@ -27,7 +26,6 @@ struct ExportFolder: Sendable {
     return try? JSONDecoder().decode(Manifest.self, from: bytes)
   }
 
-  /// Refuses a folder that contains the export of another job.
   func refuse(unlessFor job: Job, overwriting overwrites: Bool) throws(BatchError) {
     switch FileSystem.kind(of: path) {
     case .nothing: return

@@ -4,9 +4,7 @@ package import BatchIdentifiers
 
 package struct ExportPart: Sendable, Hashable {
   package let positions: Range<Int>
-  /// The machine that wrote it.
   package let host: String
-  /// The file's name in the export's folder.
   package let file: String
   package let rows: Int
   package let bytes: Int

@@ -14,7 +14,6 @@ struct ExportPartsProcessor: ChunkProcessor {
     let part: ExportPart
     let written: ChunkResult
     let worker: PostgresConnection
-    /// The time for reading and writing the rows.
     let duration: Duration
   }
 
@@ -31,7 +30,6 @@ struct ExportPartsProcessor: ChunkProcessor {
   let size: Int
   let onFailure: FailurePolicy
   let statementLimit: Duration
-  /// How long to retry a broken connection.
   let reconnection: Duration
   let connect: PostgresConnection.Connecting
 

@@ -84,7 +84,6 @@ package struct HostHeartbeat: Sendable {
     try tables.enter(exit, of: host, inRun: run, in: session)
   }
 
-  /// Removes the process from the run and releases its spans.
   package func leave(in session: PostgresSession) throws(BatchError) {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       try session.execute("SELECT pg_catalog.set_config('synchronous_commit', 'off', true)")

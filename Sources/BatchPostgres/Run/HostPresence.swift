@@ -1,7 +1,6 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// Keeps a process present in a run: sends heartbeats and receives the operator's requests.
 package final class HostPresence: Sendable {
   private struct State {
     var answer: HostHeartbeat.Answer?

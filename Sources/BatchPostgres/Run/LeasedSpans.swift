@@ -30,13 +30,10 @@ package final class LeasedSpans: SpanSource {
   private let claims: SpanClaims
   private let (table, key): (PostgresTable, PostgresKey)
   private let connection: PostgresConnection
-  /// The spans by their first positions.
   private let spans = Lock<[Int: Span]>([:])
 
-  /// Whether chunks must be committed in order of position.
   var inOrder: Bool { claims.inOrder }
 
-  /// Leases spans of a table's rows for a process, on a connection of its own.
   package init(
     _ claims: SpanClaims,
     of table: PostgresTable,

@@ -16,7 +16,6 @@ package struct PostgresChangeProcessor: ChunkProcessor {
   private let chunks: ChunkTransaction<PostgresChange>
   private let spans: LeasedSpans
   private let connect: PostgresConnection.Connecting
-  /// How long to retry a broken connection.
   private let reconnection: Duration
   private let method = Lock(WritingMethod.counting)
 

@@ -23,7 +23,6 @@ package struct PostgresTransformProcessor: ChunkProcessor {
   private let spans: LeasedSpans
   private let connect: PostgresConnection.Connecting
   package let handlerTimeLimit: Duration?
-  /// How long to retry a broken connection.
   private let reconnection: Duration
   private let method = Lock(WritingMethod.counting)
 

@@ -82,7 +82,6 @@ extension RunTables {
   }
 }
 
-/// How a process ended its part of an unfinished run.
 package struct HostExit: Sendable, Hashable {
   package enum State: String, Sendable {
     case stopped, failed
@@ -101,7 +100,6 @@ package struct HostExit: Sendable, Hashable {
 /// The state of a process that takes part in a run, or did.
 package struct HostSnapshot: Sendable, Hashable {
   package let host: String
-  /// The name of its machine.
   package let name: String
   package let process: Int32
   /// The time since its last heartbeat or its exit, by the server's clock.
@@ -110,18 +108,14 @@ package struct HostSnapshot: Sendable, Hashable {
   package let seenAt: String
   /// The seconds from the beginning of the run until then.
   package let seenSeconds: Double
-  /// The number of identifiers completed per second.
   package fileprivate(set) var rate: Double?
-  /// Why it is held, in words.
   package fileprivate(set) var hold: String?
   package fileprivate(set) var spanCount = 0
   /// How it ended its part; nil if it takes part, or went silent.
   package fileprivate(set) var exit: HostExit?
 
-  /// Whether it still holds its spans.
   package func isAlive(within lease: Duration) -> Bool { exit == nil && silence < lease }
 
-  /// Reads the columns that processes and exits have in common.
   fileprivate init(_ rows: PostgresResult, _ row: Int) {
     host = rows.text(row, 0) ?? ""
     name = rows.text(row, 1) ?? ""

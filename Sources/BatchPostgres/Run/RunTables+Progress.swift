@@ -112,7 +112,6 @@ extension RunTables {
     return ranges
   }
 
-  /// The ranges that all hosts have completed.
   package func done(
     ofRun run: String,
     in session: PostgresSession

@@ -2,10 +2,8 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// The state of a shared run, according to the server.
 package struct TableRunSnapshot: Sendable {
   package let run: TableRun
-  /// The outcomes of the identifiers that all hosts have completed.
   package let outcomes: Outcomes
   package let chunks: Int
   package let spanCount: Int
@@ -65,7 +63,6 @@ extension RunTables {
     )
   }
 
-  /// Removes all records of a run, inside the caller's transaction.
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
     for table in [exit, host, list, ledger, tally, failure, passedOver, part, span, self.run] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))

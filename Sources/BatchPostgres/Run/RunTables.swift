@@ -256,7 +256,6 @@ package struct RunTables: Sendable, Hashable {
     }
   }
 
-  /// The columns with the counts of outcomes, in the ledger and in spans.
   static let outcomes = [
     "chunks", "succeeded", "unchanged", "vanished", "no_longer_matching", "failed",
   ]

@@ -189,7 +189,6 @@ package struct SpanFence: Sendable {
 }
 
 extension PostgresResult {
-  /// The outcomes in five consecutive columns of a row.
   func outcomes(_ row: Int, from column: Int) -> Outcomes {
     func count(_ offset: Int) -> Int { Int(integer(row, column + offset) ?? 0) }
     var outcomes = Outcomes()

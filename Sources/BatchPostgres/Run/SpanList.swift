@@ -10,7 +10,6 @@ enum SpanList {
   static let sentLimit = 1 << 20
   /// Long enough that a span takes a while, yet a small part of a long list.
   private static let lengths = 10_000...500_000
-  /// How many keys of a span to decode at once.
   private static let pieceLength = 16_384
   /// The minimum number of spans, if the list is long enough.
   private static let spanCount = 64
@@ -46,7 +45,6 @@ enum SpanList {
     return bytes
   }
 
-  /// Appends the identifiers of a list to others of the same entity.
   static func append(
     _ list: IdentifierList,
     to builder: inout IdentifierListBuilder?

@@ -10,7 +10,6 @@ package struct TableRun: Sendable, Hashable {
     case finished
     /// All spans are done, and the requester of the run knows.
     case acknowledged
-    /// Replaced by another run.
     case setAside
   }
 
@@ -43,7 +42,6 @@ package struct TableRun: Sendable, Hashable {
 }
 
 extension TableRun {
-  /// The columns selected from a row `r` of `_batch_run`.
   static let columns = """
     r.run, r.version, r.job, r.run_id, r.state, r.fingerprint, r.metadata, r.total,
     to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')

@@ -186,7 +186,6 @@ extension ExpectedTables {
   }
 }
 
-/// What a run requires of a table, as it was when the run began.
 private struct ExpectedTable: Codable, Hashable {
   let schema: String
   let name: String
@@ -204,7 +203,6 @@ private struct ExpectedTable: Codable, Hashable {
   let refusal: String?
   /// Whether another table of the same name is not acceptable.
   let isOne: Bool
-  /// Whether policies decide which rows the role may see.
   let hidesRows: Bool
 
   static let wholeRow = "which is part of the row that an expression reads as a whole"
@@ -323,7 +321,6 @@ private struct TableFacts: Decodable {
   /// The columns of each index that is unique at every moment, in alphabetical order.
   let keys: [[String]]
   let rules: [String]
-  /// Whether policies decide which rows the role may see.
   let hidesRows: Bool
 
   /// What the catalog contains about tables, by name, or by OID if the name is empty, and the

@@ -9,7 +9,6 @@ extension PostgresColumn {
     case singleReal
     case real
     case blob
-    /// The text form of a number of any precision.
     case number
     /// The text form of any other type: texts, times, JSON, arrays, ranges, enumerations,
     /// composites.

@@ -37,7 +37,6 @@ package struct PostgresKey: Sendable, Hashable {
     case blob
     /// A type whose text form depends on settings and is made from the binary form.
     case binary(BinaryText)
-    /// The text form of any other type.
     case other
   }
 

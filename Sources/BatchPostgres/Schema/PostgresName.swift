@@ -46,7 +46,6 @@ struct WrittenName {
     schema = parts.first
   }
 
-  /// Removes the first part: a quoted name, or everything before the next period.
   private static func takePart(_ rest: inout Substring) -> Part? {
     guard rest.first == "\"" else {
       let name = String(rest.prefix { $0 != "." })

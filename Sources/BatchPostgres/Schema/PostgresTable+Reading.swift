@@ -45,7 +45,6 @@ extension PostgresTable {
     return tables
   }
 
-  /// The query for a table `c` in a schema `n` of the catalog.
   private static let facts = """
     SELECT c.oid, n.nspname, c.relname, c.relkind, row_security_active(c.oid),
       CASE c.relkind
@@ -76,7 +75,6 @@ extension PostgresTable {
       AND n.nspname <> 'information_schema' AND left(n.nspname, 3) <> 'pg_' AND left(c.relname, 7) <> '_batch_'
     """
 
-  /// Reads the rest of a table whose facts are known.
   private init(
     _ found: PostgresResult,
     _ row: Int,
@@ -281,7 +279,6 @@ extension PostgresTable.ForeignKey {
 }
 
 extension PostgresResult {
-  /// A value that is a JSON array of names.
   fileprivate func names(_ row: Int, _ column: Int) -> [String?] {
     (try? JSONDecoder().decode([String?].self, from: Data((text(row, column) ?? "").utf8))) ?? []
   }

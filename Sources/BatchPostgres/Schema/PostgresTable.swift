@@ -12,17 +12,14 @@ package struct PostgresTable: Sendable {
     case foreignTable = "f"
   }
 
-  /// The privileges of the session's role.
   package struct Rights: Sendable, Hashable {
     package var usesSchema = false
-    /// Whether it may read any column.
     package var selects = false
     package var updates = false
     package var inserts = false
     package var deletes = false
   }
 
-  /// A function that the server calls when rows are written.
   package struct Trigger: Sendable, Hashable {
     package let name: String
     package let function: String
@@ -38,7 +35,6 @@ package struct PostgresTable: Sendable {
     package let definition: String
   }
 
-  /// Columns that refer to the rows of a table.
   package struct ForeignKey: Sendable, Hashable {
     package let name: String
     /// The referencing table and its columns.
@@ -65,9 +61,7 @@ package struct PostgresTable: Sendable {
     package let isValid: Bool
     /// Whether it is enforced at once, not at the end of the transaction.
     package let isImmediate: Bool
-    /// Whether it omits rows.
     package let isPartial: Bool
-    /// Whether a constraint of the table uses it.
     package let isOfConstraint: Bool
     package let definition: String
   }
@@ -83,12 +77,10 @@ package struct PostgresTable: Sendable {
   package let triggers: [Trigger]
   /// The table's rules, which rewrite statements.
   package let rules: [String]
-  /// The foreign keys of its own columns.
   package let references: [ForeignKey]
   /// The foreign keys, of this and other tables, that refer to its rows.
   package let referrers: [ForeignKey]
   package let partitionCount: Int
-  /// The columns that determine the partition of a row.
   package let partitionColumns: [String]
   /// Whether other tables inherit from it, so that no index keeps a key unique over all its rows.
   package let hasChildren: Bool
@@ -103,12 +95,10 @@ package struct PostgresTable: Sendable {
 
   package var sql: String { PostgresName.qualified(schema, name) }
 
-  /// The table as a job names it.
   package var written: String {
     isVisible ? WrittenName.text(name) : "\(WrittenName.text(schema)).\(WrittenName.text(name))"
   }
 
-  /// The table as messages name it.
   package var title: String { schema == "public" ? name : "\(schema).\(name)" }
 
   /// The column of this name.
@@ -169,7 +159,6 @@ package struct PostgresTable: Sendable {
 }
 
 package struct PostgresColumn: Sendable, Hashable {
-  /// Where the values of an identity column come from.
   package enum Identity: String, Sendable {
     case always = "a"
     /// From a sequence, unless a value is given.
@@ -192,7 +181,6 @@ package struct PostgresColumn: Sendable, Hashable {
   package let isGenerated: Bool
   package let identity: Identity?
   package let hasDefault: Bool
-  /// Whether texts are ordered by their bytes.
   package let isOrderedByBytes: Bool
   package let isUpdatable: Bool
 }

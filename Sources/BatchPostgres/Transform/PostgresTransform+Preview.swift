@@ -13,7 +13,6 @@ extension PostgresTransform {
     try query.preview(limit, of: reads.map(\.name), in: session)
   }
 
-  /// The statements of a chunk, for display.
   package func statementText() throws(BatchError) -> String {
     let (query, statement) = try sample()
     return "\(query); \(statement.sql)"

@@ -168,7 +168,6 @@ extension PostgresTransform: ChunkChange {
     return (sets.joined(separator: ", "), "\(reader.version) = \(sql(0))")
   }
 
-  /// The names of the arrays sent with the keys.
   private enum Companion {
     static let version = "_batch_version"
     static func value(of column: Int) -> String { "_batch_value_\(column + 1)" }

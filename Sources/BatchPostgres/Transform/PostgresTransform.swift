@@ -13,7 +13,6 @@ package struct PostgresTransform: Sendable {
   package let key: PostgresKey
   /// The columns that are read.
   package let reads: [PostgresColumn]
-  /// The columns that may be set.
   package let writes: [PostgresColumn]
   package let condition: PostgresChange.Condition
   package let parameters: PostgresParameters
@@ -204,7 +203,6 @@ package typealias RowComputation =
   @Sendable (ReadRows<RowKeys>) throws(BatchError) -> RowChanges
 
 extension ValueBlock {
-  /// Sets a value from its binary form.
   fileprivate mutating func set(
     _ row: Int,
     _ column: Int,

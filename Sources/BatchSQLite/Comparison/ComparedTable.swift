@@ -15,7 +15,6 @@ struct ComparedTable: Sendable {
   let shownKey: [String]
   /// The columns stored in both, except the rowid.
   let columns: [String]
-  /// The columns among them that SQLite computes.
   let generatedColumns: [String]
   /// Whether the table counts as empty because the other file legitimately lacks it.
   var isNew = false
@@ -34,14 +33,12 @@ struct ComparedTable: Sendable {
 }
 
 extension ComparedTable {
-  /// A table in one database.
   struct Description {
     let name: String
     private let hasRowID: Bool
     private let columns: [String]
     private let generatedColumns: [String]
     private let primaryKey: [String]
-    /// The column that is the rowid.
     private let rowIDColumn: String?
 
     init(

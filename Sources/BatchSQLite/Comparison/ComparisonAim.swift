@@ -1,7 +1,6 @@
 package enum ComparisonAim: Sendable {
   /// The unexpected differences, up to a limit for the whole comparison.
   case surprises(ExpectedChanges?, limit: Int)
-  /// The changes, by table and column, with the first rows of each.
   case changes(samples: Int)
 
   /// The maximum number of rows that a worker reports by table and column.
@@ -17,7 +16,6 @@ package enum ComparisonAim: Sendable {
     return expected?.archive.map { $0.isCreated && SQLName.equal($0.table, table) } ?? false
   }
 
-  /// Whether it reports all differences, by column.
   var countsColumns: Bool { if case .changes = self { true } else { false } }
 
   /// How many rows to report per column, and per table for rows in only one of the databases.

@@ -60,7 +60,6 @@ struct ComparisonSQL {
     )
   }
 
-  /// The columns that may differ in some rows.
   var freeColumns: Set<String> { expected?.columns(of: table) ?? [] }
 
   // MARK: Statements
@@ -140,7 +139,6 @@ struct ComparisonSQL {
     zip(key("a"), key("b")).map { "\($0) = \($1)" }.joined(separator: " AND ")
   }
 
-  /// The number of rows in a range.
   func count(_ name: DatabaseName) -> String {
     "SELECT count(*) FROM \(source(name, as: "a")) WHERE \(isInRange("a"))"
   }

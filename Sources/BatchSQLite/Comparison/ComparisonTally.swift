@@ -1,8 +1,6 @@
 struct ComparisonTally: Sendable {
   struct Table: Sendable {
-    /// The number of rows, including those in only one of the databases.
     var rows = 0
-    /// The number of unexpectedly different rows, by kind.
     var counts: [StoreDifference.Kind: Int] = [:]
     /// The number of rows in which each column differs.
     private(set) var columns: [Int] = []

@@ -4,7 +4,6 @@ package import BatchIdentifiers
 package struct ExpectedChanges: Sendable {
   package enum Action: Sendable {
     case update(columns: [String])
-    /// Rows were deleted, and copied to an archive if there is one.
     case delete(archive: Archive?)
   }
 
@@ -12,7 +11,6 @@ package struct ExpectedChanges: Sendable {
     let table: String
     /// Whether the run created the table, so that the other file need not have it.
     let isCreated: Bool
-    /// The columns that hold exact copies.
     fileprivate(set) var exactColumns: [String]
     /// The columns whose type differs from the source's, which may have converted the values.
     fileprivate(set) var otherColumns: [String]

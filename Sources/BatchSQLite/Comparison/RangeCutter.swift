@@ -4,7 +4,6 @@ import BatchIdentifiers
 /// Cuts tables into parts, which free workers compare in order.
 struct RangeCutter: Sendable {
   struct Part: Sendable {
-    /// The number of the part, counted from the first table.
     let number: Int
     let table: Int
     /// The rowids; nil for all rows.

@@ -7,7 +7,6 @@ struct RowComparer {
   private let aim: ComparisonAim
   private let comparison: RowComparison
   private var tally = ComparisonTally()
-  /// The table whose columns are being counted.
   private var counted: Int?
 
   init(
@@ -79,13 +78,11 @@ struct RowComparer {
     return rows
   }
 
-  /// Keeps the column counts of a table.
   private mutating func endCounting() {
     guard let counted else { return }
     tally.tables[counted, default: .init()].take(comparison.columns)
   }
 
-  /// The number of rows in the other file.
   private func count(_ sql: ComparisonSQL, _ part: RangeCutter.Part) throws(BatchError) -> Int {
     let statement = try connection.prepare(sql.count(.file))
     try bind(part, to: statement)
@@ -153,7 +150,6 @@ struct RowComparer {
     )
   }
 
-  /// The first columns of a row in only one of the databases.
   private func values(
     of table: ComparedTable,
     _ key: PrimaryKey,
@@ -174,7 +170,6 @@ struct RowComparer {
     }
   }
 
-  /// The columns of a row that differ between the databases.
   private func differingColumns(
     of table: ComparedTable,
     _ key: PrimaryKey,

@@ -1,11 +1,9 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// The differences between two databases' schemas, and the tables in both.
 struct SchemaComparison: Sendable {
   private(set) var differences: [StoreDifference] = []
   private(set) var tables: [ComparedTable] = []
-  /// The tables whose rows cannot be compared.
   private(set) var uncompared: [UncomparedTable] = []
 
   /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`.

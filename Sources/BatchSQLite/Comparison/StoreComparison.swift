@@ -13,7 +13,6 @@ extension BatchError.Code {
 /// data, but the tables behind virtual tables are. Excludes runs' `_batch_…` tables and SQLite's
 /// statistics.
 package struct StoreComparison: Sendable {
-  /// The number of compared tables.
   package let tables: Int
   /// The number of compared rows, including those in only one of the databases.
   package let rows: Int
@@ -22,15 +21,12 @@ package struct StoreComparison: Sendable {
   package let changed: Int
   package let deleted: Int
   package let copied: Int
-  /// The number of unexpected differences, by kind.
   package let counts: [StoreDifference.Kind: Int]
-  /// The first differences, in the order of tables and keys.
   package let differences: [StoreDifference]
   /// The changes in each changed table; empty unless requested.
   package let changes: [TableChanges]
   /// The number of unexpected differences in each table that has any.
   package let byTable: [TableDifferences]
-  /// The tables whose rows were not compared.
   package let uncompared: [UncomparedTable]
   /// The columns, as `table.column`, that selected rows may have changed, so that their new values
   /// were not checked.

@@ -55,6 +55,5 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     self.detail = detail
   }
 
-  /// The maximum number of columns reported per row.
   static let columnLimit = 20
 }

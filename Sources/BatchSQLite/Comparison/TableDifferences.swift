@@ -7,13 +7,11 @@ package struct TableDifferences: Sendable, Hashable, Encodable {
   }
 
   package let table: String
-  /// The number of rows with different values.
   package let changed: Int
   /// The number of rows only in the database.
   package let added: Int
   /// The number of rows only in the other file.
   package let removed: Int
-  /// The columns that differ, in the table's order.
   package let columns: [Column]
 
   /// The differences in a compared table; nil if nothing differs.

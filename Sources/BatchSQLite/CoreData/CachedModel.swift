@@ -17,7 +17,6 @@ struct CachedModel {
     let name: String
     let kind: Kind
     let isOptional: Bool
-    /// Whether a trigger of the store computes it.
     let isDerived: Bool
   }
 
@@ -41,7 +40,6 @@ struct CachedModel {
     guard !entities.isEmpty else { throw .init("it has no entities") }
   }
 
-  /// The model of a store; nil if there is none, or if it cannot be read.
   static func read(in connection: Connection) throws(BatchError) -> CachedModel? {
     let isThere = try connection.value(
       "SELECT 1 FROM pragma_table_info('Z_MODELCACHE') WHERE name = 'Z_CONTENT'"

@@ -13,7 +13,6 @@ struct CoreDataHierarchy {
 
   var table: String { "Z\(root.name.uppercased())" }
 
-  /// All hierarchies; most have one entity.
   static func all(of listed: [Listed]) -> [CoreDataHierarchy] {
     let byNumber = Dictionary(
       listed.map { ($0.number, $0) },
@@ -34,7 +33,6 @@ struct CoreDataHierarchy {
     }
   }
 
-  /// The entities, with their table's columns.
   func entities(in table: Entity, _ cached: CachedModel?) -> [CoreDataEntity] {
     let places = cached.map { propertyPlaces(in: table, $0) }
     let family = Dictionary(

@@ -15,7 +15,6 @@ package struct CoreDataModel: Sendable {
   /// Whether the store has its model, which names attributes and relationships.
   package let isCached: Bool
 
-  /// Core Data's own tables, and those of its history.
   private static let ownTables = [
     "Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE", "ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING",
   ]
@@ -63,7 +62,6 @@ package struct CoreDataModel: Sendable {
     entities.first { SQLName.equal($0.name, name) }
   }
 
-  /// The entities as a schema, with the tables that do not belong to Core Data.
   func schema(beside tables: [Entity]) -> Schema {
     let joins = entities.flatMap(\.relationships).compactMap(\.joinTable)
     let claimed = Set(entities.map(\.table) + joins + Self.ownTables)
@@ -80,12 +78,10 @@ package struct CoreDataModel: Sendable {
 }
 
 extension Connection {
-  /// Whether the database has Core Data's table of keys.
   package var isCoreDataStore: Bool {
     get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX"]) }
   }
 
-  /// Whether that table also has entity names.
   var namesCoreDataEntities: Bool {
     get throws(BatchError) { try hasKeyTable(with: ["Z_ENT", "Z_MAX", "Z_NAME", "Z_SUPER"]) }
   }
@@ -110,18 +106,14 @@ extension Entity {
 }
 
 package struct CoreDataEntity: Sendable {
-  /// Its name in the model, in jobs and in URIs.
   package let name: String
   /// Its number, as in the column `Z_ENT` of its rows.
   package let number: Int64
   package let superentity: String?
   /// The table, shared by all entities of a hierarchy.
   package let table: String
-  /// The columns of the table as the entity sees them, in order.
   package let columns: [CoreDataColumn]
-  /// The entities of the hierarchy, by number.
   package let family: [Int64: String]
-  /// The numbers of the entity and its sub-entities.
   package let members: [Int64]
   package internal(set) var relationships: [CoreDataRelationship] = []
 

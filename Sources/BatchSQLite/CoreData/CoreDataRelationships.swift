@@ -1,4 +1,3 @@
-/// Finds where the relationships of a model are stored.
 struct CoreDataRelationships {
   private let entities: [CoreDataEntity]
   private let cached: CachedModel?
@@ -94,7 +93,6 @@ struct CoreDataRelationships {
     return nil
   }
 
-  /// The numbers of an entity and its super-entities.
   private func sharers(of entity: CoreDataEntity) -> [Int64] {
     var numbers: [Int64] = []
     var current: CoreDataEntity? = entity

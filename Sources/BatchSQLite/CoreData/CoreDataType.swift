@@ -1,4 +1,3 @@
-/// The type of a Core Data attribute, by how its values are stored.
 package enum CoreDataType: Sendable, Hashable {
   case integer
   case decimal
@@ -17,7 +16,6 @@ package enum CoreDataType: Sendable, Hashable {
   case key
   case unknown
 
-  /// The type by `NSAttributeType`'s number.
   init(code: Int64) {
     self =
       switch code {

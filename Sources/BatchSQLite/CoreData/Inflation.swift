@@ -152,7 +152,6 @@ struct Inflation {
 
 /// A Huffman code of DEFLATE: the number of codes of each length, and their symbols.
 private struct HuffmanCode {
-  /// The number of codes with 1, 2, … 15 bits.
   let counts: [Int]
   let symbols: [Int]
 

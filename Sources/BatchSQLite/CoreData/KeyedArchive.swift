@@ -1,13 +1,11 @@
 import BatchIdentifiers
 
-/// An object in an `NSKeyedArchiver` archive, with its content.
 struct ArchivedObject {
   private let objects: [BinaryPropertyList.Object]
   /// The indexes of the archive's objects in the list.
   private let places: [Int]
   private let index: Int
 
-  /// The object at the top of an archive.
   init(rootOf bytes: [UInt8]) throws(ByteReader.Damage) {
     let list = try BinaryPropertyList(bytes)
     let top = ArchivedObject(objects: list.objects, places: [], index: list.root)

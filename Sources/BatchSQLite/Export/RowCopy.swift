@@ -9,7 +9,6 @@ import BatchIdentifiers
 /// it in a nameless file in its folder for temporary files, with a few pages in memory. The file
 /// vanishes with the process, however that ends.
 struct RowCopy: Sendable {
-  /// The entity, with its rows read from the copy.
   let entity: Entity
   private let original: Entity
   private let columns: [String]

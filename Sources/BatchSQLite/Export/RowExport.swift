@@ -53,7 +53,6 @@ package struct RowExport: Sendable {
   /// The beginning of a file, before any row.
   package var header: [UInt8] { encoder.header }
 
-  /// The statement that reads rows by keys of this form.
   package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
 
   private func sql(for keys: ChunkKeys, of entity: Entity) -> String {
@@ -148,19 +147,15 @@ package struct RowExport: Sendable {
   /// How many rows are held as values before they are written as lines.
   private static let rowsAtOnce = 1_000
 
-  /// The lines of some keys that were read before a limit was reached.
   private struct Read {
     /// The number of identifiers reached, which is the number of the next one.
     var reached = 0
     /// The identifiers among them without a line.
     var passedOver = PassedOver()
-    /// How many texts are not UTF-8.
     var invalidTexts = 0
-    /// Whether the byte limit is reached.
     var isFull = false
   }
 
-  /// Appends the lines of some keys, up to the byte limit.
   private func append(
     _ keys: ChunkKeys,
     of entity: Entity,
@@ -231,10 +226,8 @@ extension RowExport {
   /// How many steps SQLite may take to find a row: enough for a few other rows, such as those of an
   /// aggregate, but not for a whole table.
   private static let stepsPerRow = 1_000
-  /// How many rows are looked up to measure that.
   package static let probedRows = 32
 
-  /// Whether one worker copies rows before they are read.
   package var copiesRows: Bool { copy != nil }
 
   /// The same export, which first copies rows if finding them by key is slow.
@@ -278,7 +271,6 @@ extension RowExport {
     return found != nil
   }
 
-  /// The entity to read rows from; makes the copy if one is needed and missing.
   package func prepareRows(in connection: Connection) throws(BatchError) -> Entity {
     guard let copy, try copy.make(in: connection) else { return entity }
     return copy.entity

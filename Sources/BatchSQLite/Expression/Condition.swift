@@ -6,12 +6,10 @@ package import BatchRuns
 /// itself. If a term reads other rows, its result may have changed because of the run's own work.
 package struct Condition: Sendable {
   package let expression: SQLExpression
-  /// The terms joined by `AND`.
   package let terms: [Term]
 
   package struct Term: Sendable {
     package let expression: SQLExpression
-    /// The tables that it reads besides the row.
     package let reads: Set<String>
     /// The functions it calls whose value changes from call to call.
     package let calls: Set<String>

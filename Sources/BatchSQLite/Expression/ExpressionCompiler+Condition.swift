@@ -88,7 +88,6 @@ extension ExpressionCompiler {
     )
   }
 
-  /// Functions whose value changes from call to call.
   static let changingFunctions: Set<String> = [
     "random", "randomblob", "changes", "total_changes", "last_insert_rowid",
   ]

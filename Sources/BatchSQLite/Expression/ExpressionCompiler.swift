@@ -49,7 +49,6 @@ package struct ExpressionCompiler {
     return scanner.parameters
   }
 
-  /// The remedy for an error; SQLite mentions an unknown name only in its message.
   private func remedy(for message: String, in text: String) -> Remedy? {
     if let word = message.wholeMatch(of: /near "(\w+)": syntax error/)?.1 {
       switch word.uppercased() {

@@ -17,9 +17,7 @@ struct ExpressionScanner {
     }
   }
 
-  /// A token, other than white space and comments.
   struct Token {
-    /// The kind of token, in the detail needed to split an expression.
     enum Kind {
       case open
       case close
@@ -38,13 +36,11 @@ struct ExpressionScanner {
 
   private(set) var tokens: [Token] = []
 
-  /// The ranges of names in double quotes, including the quotes.
   private var doubleQuoted: [Range<Int>] = []
 
   /// The names of the parameters used, without the colon.
   private(set) var parameters: Set<String> = []
 
-  /// The kind of text, for messages.
   private let subject: SQLExpression.Kind
 
   init(_ text: String, of kind: SQLExpression.Kind = .expression) throws(Refusal) {
@@ -82,7 +78,6 @@ struct ExpressionScanner {
     return String(decoding: rewritten, as: UTF8.self)
   }
 
-  /// The text from the first of some tokens to the last.
   func text(of tokens: ArraySlice<Token>) -> String {
     guard let first = tokens.first, let last = tokens.last else { return "" }
     return String(decoding: bytes[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)

@@ -10,7 +10,6 @@ package struct QueryCompiler {
   private let schema: Schema
   private let parameters: Set<String>
 
-  /// Makes a compiler of queries, which may use `parameters` as `:name`.
   package init(connection: Connection, schema: Schema, parameters: some Sequence<String>) {
     self.connection = connection
     self.schema = schema
@@ -169,6 +168,5 @@ extension ExpressionScanner {
 }
 
 extension Entity {
-  /// The name of a query's entity in identifiers and expressions.
   package static let queryName = "query"
 }

@@ -52,7 +52,6 @@ extension PackedIdentifiers {
     return try firsts.ranges.first == 0..<count ? self : slice(firsts.ranges).packed
   }
 
-  /// How many keys are decoded at a time.
   private static var partCount: Int { 10_000 }
 
   /// Whether SQLite could consider a key equal to one with other bytes.

@@ -46,7 +46,6 @@ extension IdentifierQuery {
 
   /// SQLite takes about five steps per scanned row, so a trial costs a twentieth of a scan.
   private static let rowsPerStep = 4
-  /// The approximate steps per row found by an index.
   private static let stepsPerRow = 8
   /// Limits the rowids held by a trial to a few megabytes.
   private static let mostSteps = 4_000_000

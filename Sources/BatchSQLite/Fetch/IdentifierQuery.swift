@@ -1,11 +1,9 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// A fetch request resolved against the schema: the SQL that fetches identifiers.
 package struct IdentifierQuery: Sendable {
   package let entity: Entity
   package let key: EntityKey
-  /// ` WHERE …`, or empty.
   let condition: String
   private var order: String
   /// The order without the key, or empty.
@@ -13,7 +11,6 @@ package struct IdentifierQuery: Sendable {
   private var window: Window
   /// The caller's condition, without the entity's own.
   private let predicate: String?
-  /// Where the caller wrote the condition.
   private(set) var predicatePlace: String?
   private let parameters: Parameters
   /// Whether this is a part of another query, which has already checked the keys.
@@ -364,7 +361,6 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// Reads columns other than the key of rows found by key.
   func select(
     _ expressions: [String],
     by keys: ChunkKeys,
@@ -471,7 +467,6 @@ package struct IdentifierQuery: Sendable {
     return sql
   }
 
-  /// Prepares a statement on the rows that satisfy the request, and binds the request's values.
   package func prepare(
     _ sql: String,
     in connection: Connection

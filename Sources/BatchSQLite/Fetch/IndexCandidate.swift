@@ -1,7 +1,6 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// The columns of a possible index.
 package struct IndexCandidate: Sendable, Hashable {
   package let table: String
   package let columns: [String]

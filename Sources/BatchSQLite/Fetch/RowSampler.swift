@@ -1,7 +1,6 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Reads the first rows of a selection, with the results of some expressions.
 package struct RowSampler {
   package struct Row: Sendable {
     /// The key, as in a URI.

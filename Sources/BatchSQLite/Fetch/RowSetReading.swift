@@ -1,14 +1,12 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Reads columns of rows by their rowids, many rows per statement.
 package struct RowSetReading: Sendable {
   private let columns: [String]
   private let entity: Entity
   private let key: EntityKey
 
   package struct Rows: Sendable {
-    /// The values, with a row for each row found, in key order.
     package fileprivate(set) var values: ValueBlock
     /// The index of each row's key.
     package fileprivate(set) var numbers: [Int] = []

@@ -2,7 +2,6 @@ import BatchJobs
 package import BatchIdentifiers
 
 extension JobPlan {
-  /// How long a plan searches for rows that share a key.
   private static let keyTimeLimit = Duration.seconds(3)
 
   /// Refuses rows that share a key, as a run does before it writes anything.
@@ -29,7 +28,6 @@ extension JobPlan {
     }
   }
 
-  /// The warning of a plan that could not check all keys in time.
   var warningAboutKey: String {
     let limit = Self.keyTimeLimit / .seconds(1)
     return

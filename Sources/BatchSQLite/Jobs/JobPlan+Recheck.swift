@@ -3,7 +3,6 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension JobPlan {
-  /// How long a plan measures the cost of applying a condition again.
   private static let timeLimit = Duration.seconds(3)
 
   /// The columns that the job writes: by itself, by triggers and by foreign-key actions.
@@ -12,7 +11,6 @@ extension JobPlan {
       ?? WrittenColumns()
   }
 
-  /// The columns that triggers and foreign keys write in addition.
   func effects(in connection: Connection) throws(BatchError) -> WrittenColumns {
     try change?.effects(enforcesForeignKeys: job.database.foreignKeys, in: connection)
       ?? WrittenColumns()
@@ -119,7 +117,6 @@ extension JobPlan {
 extension Condition.Term {
   fileprivate var shown: String { expression.shown }
 
-  /// Why it reads more than the row.
   fileprivate var reason: String {
     if !reads.isEmpty { return "reads \(reads.sorted().quoted)" }
     if !calls.isEmpty { return "calls \(calls.sorted().joined(separator: ", "))" }

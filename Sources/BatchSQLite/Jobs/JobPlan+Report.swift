@@ -100,9 +100,7 @@ extension JobPlan {
     }
   }
 
-  /// How many rows are read to estimate all.
   static let sampled = 10_000
-  /// The longest time for reading them.
   static let samplingTime = Duration.seconds(3)
 
   /// The first identifiers of the selection; nil if finding rows by key reads others, since the
@@ -124,7 +122,6 @@ extension JobPlan {
     }
   }
 
-  /// The statement that creates the archive before the first chunk.
   private var archiveCreation: String? {
     if case .change(let change, _) = work { change.archiveCreation } else { nil }
   }

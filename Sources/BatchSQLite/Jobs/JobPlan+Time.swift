@@ -3,11 +3,9 @@ import BatchRuns
 import BatchIdentifiers
 import BatchPlatform
 
-/// The result of reading the first rows.
 struct ReadSample {
   package let rows: Int
   let bytesPerRow: Double
-  /// How many of their texts are not UTF-8.
   package let invalidTexts: Int
   let secondsPerRow: Double
 }

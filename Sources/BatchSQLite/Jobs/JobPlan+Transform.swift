@@ -3,7 +3,6 @@ package import BatchIdentifiers
 package import BatchJobs
 
 extension JobPlan.Work {
-  /// The transform of a job, with its columns and its program resolved.
   package static func transform(
     _ transform: Job.Transform,
     of job: Job,
@@ -59,12 +58,10 @@ extension JobPlan.Work {
 }
 
 extension JobPlan {
-  /// The programs of a command transform.
   package var children: ChildPool? {
     if case .transform(_, _, let children) = work { children } else { nil }
   }
 
-  /// The environment variables that describe the run to a program.
   package func variables(run: String) -> [String: String] {
     CommandHandler.environment(of: job, run: run, parameters: parameters.sqlValues)
   }

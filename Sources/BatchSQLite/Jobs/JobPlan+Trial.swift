@@ -3,15 +3,12 @@ import BatchRuns
 import BatchIdentifiers
 
 extension JobPlan {
-  /// The number of rows on which an update is tried.
   package static let tried = 1_000
   /// The maximum bytes of texts and blobs in them.
   private static let triedBytes = 16 << 20
 
-  /// The result of trying the change on the first rows.
   struct Trial {
     var rows = 0
-    /// The number of rows that would fail.
     var refused = 0
     /// Names rows that a table would refuse, and rows that `lower()` or `upper()` would not fully
     /// convert.
@@ -41,10 +38,8 @@ extension JobPlan {
     return trial
   }
 
-  /// How long it looks for a better order.
   private static let tryingTime = Duration.seconds(3)
 
-  /// Tries the change on the first rows of a list, or of the query.
   func trialInOrder(
     of list: PackedIdentifiers?,
     in connection: Connection
@@ -167,7 +162,6 @@ private struct LetterCase: Hashable {
   package let function: String
   package let column: Int
 
-  /// The call within an expression; nil if there is none, or both kinds.
   init?(of expression: SQLExpression, column: Int) {
     let calls = expression.text.matches(of: /\b(lower|upper)\s*\(/.ignoresCase())
     let names = Set(calls.map { $0.1.lowercased() })

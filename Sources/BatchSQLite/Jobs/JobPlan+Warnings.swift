@@ -3,7 +3,6 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension JobPlan {
-  /// Warnings about how a run finds and writes rows.
   package func warnings(
     about queryPlan: QueryPlan,
     fullScan: Bool,
@@ -79,7 +78,6 @@ extension JobPlan {
     return warnings
   }
 
-  /// Warnings about the indexes that a job writes in addition to the table's rows.
   func warningsAboutIndexes(in connection: Connection) throws(BatchError) -> [String] {
     guard let change, case let shape = change.undoShape, !shape.isDeletion else { return [] }
     let columns = shape.columns

@@ -10,14 +10,11 @@ package struct JobPlan: Sendable {
   package let job: Job
   package let store: Store
   package let parameters: ParameterValues
-  /// The identifiers to select.
   package internal(set) var query: IdentifierQuery
   /// The condition that selects them, and what its terms read; nil without one.
   package let condition: Condition?
   package let work: Work
-  /// What the job requires of the schema, as it was when the run began.
   package let expected: ExpectedSchema
-  /// The programs to notify about a run.
   package let hooks: RunHooks
 
   package enum Work: Sendable {
@@ -51,7 +48,6 @@ package struct JobPlan: Sendable {
     }
   }
 
-  /// Likely mistakes in the job's expressions that SQLite accepts silently.
   package var traps: [String] {
     let condition = job.source.where.map { text in
       SQLExpression(text).traps().map { "\(JobPath.where): \($0)" }
@@ -289,7 +285,6 @@ extension Entity {
     return try attributes(named: names, of: job)
   }
 
-  /// The attributes in `action.columns`.
   package func attributes(named names: [String], of job: Job) throws(BatchError) -> [Attribute] {
     var chosen: [Attribute] = []
     for (index, name) in names.enumerated() {
@@ -302,7 +297,6 @@ extension Entity {
     return chosen
   }
 
-  /// The change of an update or a delete, with its expressions checked.
   fileprivate func change(
     for job: Job,
     _ written: WrittenEntity,

@@ -16,7 +16,6 @@ extension RunCause {
     )
   }
 
-  /// The job's database, or a copy of it, to read.
   package func storeToRead(atPath path: String? = nil) async throws(BatchError) -> Store {
     try await Store(
       path: path ?? database.path.string,

@@ -22,7 +22,6 @@ package struct SQLiteJob: JobStore {
     return (plan.entity.name, plan.traps)
   }
 
-  /// Resolves the job for a run that begins now.
   package func resolved(
     _ options: RunOptions = .init(),
     _ handlers: [String: TransformHandler]

@@ -5,7 +5,6 @@ package import BatchIdentifiers
 package struct ChangeProcessor: ChunkProcessor {
   package let list: PackedIdentifiers
   package let change: BulkChange
-  /// Whether each row has its own statement.
   package let isRowByRow: Bool
   package let inOrder: Bool
   package let store: Store

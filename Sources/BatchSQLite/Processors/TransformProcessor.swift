@@ -37,7 +37,6 @@ package struct TransformProcessor: ChunkProcessor {
 
   package func makeWorker(_ label: String) -> StoreConnection { store.makeWorker(label) }
 
-  /// A computed chunk, and the connection that computed it.
   package struct Prepared: Sendable {
     package var chunk: TransformedChunk
     package let context: StoreConnection

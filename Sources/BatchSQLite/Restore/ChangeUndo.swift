@@ -4,7 +4,6 @@ package import BatchIdentifiers
 /// Reverts the changes of a run by objects to rows of any table, chunk by chunk.
 package struct ChangeUndo: Restoration {
   private let log: UndoLog<ChangeRecord>
-  /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
   /// The tables as they were when the run began; nil if that record was changed by hand.
   private let expected: ExpectedSchema?
@@ -27,7 +26,6 @@ package struct ChangeUndo: Restoration {
   /// Rows of a chunk may refer to one another, or have exchanged unique values.
   package var units: [Int] { log.firstPlaces }
 
-  /// Rows of some records, on their way to the writer lane.
   package struct Rows: RestoredRows {
     fileprivate var parts: [(record: ChangeRecord, place: Int, rows: [Int])] = []
     package fileprivate(set) var byteCount = 0

@@ -26,7 +26,6 @@ package struct DeletionUndo: Restoration {
   package struct Rows: RestoredRows {
     /// The values, those of the key first.
     fileprivate var values: ValueBlock
-    /// The bytes of their texts and blobs.
     package var byteCount: Int { values.bytes.count }
     package var count: Int { values.count }
   }
@@ -141,7 +140,6 @@ package struct DeletionUndo: Restoration {
     return true
   }
 
-  /// Sets the values of an existing row.
   private func update(
     _ row: Int,
     of values: ValueBlock,

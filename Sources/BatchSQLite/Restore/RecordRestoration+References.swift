@@ -4,10 +4,8 @@ import BatchIdentifiers
 private struct Reference {
   let child: String
   let parent: String
-  /// The columns, each with the one that it refers to.
   var columns: [(child: String, parent: String)]
 
-  /// The foreign keys of one table, or those that refer to it.
   static func all(
     _ side: String,
     _ table: String,
@@ -130,7 +128,6 @@ extension RecordRestoration.Table {
     }
   }
 
-  /// Binds a column's value from before the restoration.
   fileprivate func bind(
     _ name: String,
     _ row: Int,

@@ -179,7 +179,6 @@ extension RecordRestoration {
     /// The locations of the values that these chunks have set; nil if the row did not exist.
     private(set) var values: [String: (block: ValueBlock, row: Int, column: Int)]? = [:]
 
-    /// Goes back to the row before a chunk.
     mutating func goBack(before row: Int, of record: ChangeRecord) {
       let place = record.place(of: row)
       let table = record.tables[place.table]

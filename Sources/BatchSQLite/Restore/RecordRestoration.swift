@@ -1,8 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// The rows of one record of a run by objects, with their current values, on the connection that
-/// restores them.
 struct RecordRestoration {
   struct Step {
     /// The row's index in the record.
@@ -13,7 +11,6 @@ struct RecordRestoration {
   /// The values of a row by column.
   typealias Row = [String: SQLValue]
 
-  /// A table of the record in its current state.
   struct Table {
     let recorded: ChangeRecord.Table
     let present: RecordedTable
@@ -194,7 +191,6 @@ extension RecordRestoration {
     return values
   }
 
-  /// Treats a row as having other values than its current ones.
   mutating func assume(_ values: Row?, of row: Int) throws(BatchError) {
     let place = record.place(of: row)
     try tables[place.table].assume(values, of: place.row)

@@ -29,7 +29,6 @@ extension Restoration {
   package var units: [Int] { [] }
 }
 
-/// Rows on their way to the writer lane.
 package protocol RestoredRows: Sendable {
   var count: Int { get }
   var byteCount: Int { get }

@@ -3,7 +3,6 @@ public import BatchIdentifiers
 
 package struct UpdateUndo: RowHandler {
   private let log: UndoLog<UndoRecord>
-  /// Whether to restore rows that others have changed since.
   private let overwrites: Bool
 
   package init(_ log: UndoLog<UndoRecord>, overwriting overwrites: Bool) {

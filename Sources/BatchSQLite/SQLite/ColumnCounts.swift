@@ -1,9 +1,7 @@
 /// Counts the rows of a table in which each column differs.
 struct ColumnCounts {
-  /// The number of rows reported per column.
   private let samples: Int
   private(set) var columns: [Int]
-  /// The number of rows in which any column differs.
   private(set) var rows = 0
   private var isCounted = false
 

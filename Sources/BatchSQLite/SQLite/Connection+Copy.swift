@@ -3,7 +3,6 @@ import BatchIdentifiers
 import CSQLite
 
 extension Connection {
-  /// The number of pages copied between two checks for a stop.
   private static let pagesPerStep: Int32 = 4096
 
   /// Copies the database page by page into an empty file; rows keep their rowids.

@@ -23,7 +23,6 @@ package final class Connection {
     /// Whether the files of the database and its log must stay unchanged to the byte; for reading
     /// only.
     package var leavesNoTrace = false
-    /// Statements that create temporary views for this connection.
     var views: [String] = []
 
     package init(
@@ -42,7 +41,6 @@ package final class Connection {
   }
 
   package let path: String
-  /// Stops a running statement from another thread.
   package let interrupter: Interrupter
   let lockWait: LockWait
   /// The state of the write-ahead log, updated by SQLite's hook after each commit.
@@ -56,12 +54,10 @@ package final class Connection {
   let collector = RowCollector()
   /// Whether statements are independent of each other's rows, by text, for a version of the schema.
   var independence: (schema: SQLValue?, ofStatements: [String: Bool]) = (nil, [:])
-  /// The last version of the schema that was verified to match a run's expectation.
   var verifiedSchema: (expected: ExpectedSchema, version: SQLValue?)?
   package var verifiedSchemaVersion: SQLValue? { verifiedSchema?.version }
   /// A reader held during checkpoints; opened when a checkpoint needs it.
   var logReader: Connection?
-  /// Watches the rows that statements change, while needed.
   var watch: RowWatch?
   private let functions = SwiftFunctionCaller()
 
@@ -266,7 +262,6 @@ package final class Connection {
     return try statement.step() ? statement.value(at: 0) : nil
   }
 
-  /// The first column of all rows, as text.
   package func texts(_ sql: String, _ values: SQLValue...) throws(BatchError) -> [String] {
     let statement = try prepare(sql)
     for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }

@@ -50,7 +50,6 @@ extension DatabaseUser {
 }
 
 #if !canImport(Darwin)
-/// Identifies a file independently of its name.
 private struct FileNumber: Equatable {
   let device: UInt64
   let inode: UInt64
@@ -74,7 +73,6 @@ private struct FileNumber: Equatable {
   }
 }
 
-/// A process's lock on a part of a file, from `/proc/locks`.
 private struct FileLock {
   let process: Int32
   let file: FileNumber

@@ -62,7 +62,6 @@ final class KeyFilter {
     )
   }
 
-  /// `_batch_number` and `_batch_found`, in the form that SQLite calls.
   private typealias Function =
     @convention(c) (
       OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?
@@ -95,7 +94,6 @@ final class KeyFilter {
     }
   }
 
-  /// Sets the selected keys, ascending.
   func select(_ keys: [Int64]) {
     self.keys = keys
     cursor = 0
@@ -109,7 +107,6 @@ final class KeyFilter {
     rowIDs = notesRows ? Array(repeating: nil, count: keys.count) : []
   }
 
-  /// Whether the rows found so far came in the order of the keys.
   var isInOrder: Bool { matcher.isInOrder }
 
   var isFarFromRows: Bool { matcher.isFarFromRows }

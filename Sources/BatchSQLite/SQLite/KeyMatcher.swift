@@ -41,7 +41,6 @@ struct KeyMatcher {
     }
   }
 
-  /// The number of the key in a function's arguments; nil if it is not in the chunk.
   mutating func number(of values: UnsafeBufferPointer<OpaquePointer?>) -> Int? {
     guard isEncoded else {
       guard unsafe sqlite3_value_type(values[0]) == SQLITE_INTEGER else { return missed() }
@@ -151,7 +150,6 @@ private struct HashTable {
 }
 
 extension EncodedKey.Encoder {
-  /// Appends a function's argument, byte for byte.
   fileprivate mutating func append(_ value: OpaquePointer?) {
     let storageClass = unsafe sqlite3_value_type(value)
     switch storageClass {

@@ -12,7 +12,6 @@ package final class LockWait: Sendable {
     var limit = Duration.zero
     /// What to interrupt if the wait ends without the lock.
     var interrupted: Interrupter?
-    /// When the last wait began, and when it last retried.
     var start = ContinuousClock.now
     var last = ContinuousClock.now
   }

@@ -14,7 +14,6 @@ struct MissingName {
       }
     }
 
-    /// The verbs for one and for several objects that need it.
     fileprivate var verbs: (one: String, many: String) {
       switch self {
       case .function: ("calls", "call")

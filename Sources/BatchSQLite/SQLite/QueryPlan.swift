@@ -1,6 +1,5 @@
 package import BatchIdentifiers
 
-/// SQLite's plan for a statement.
 package struct QueryPlan: Sendable {
   private struct Step {
     let text: String
@@ -19,7 +18,6 @@ package struct QueryPlan: Sendable {
     steps.contains { !$0.isInSubquery && $0.text.hasPrefix("SCAN") }
   }
 
-  /// Whether the statement itself scans this table.
   package func scans(_ table: String) -> Bool {
     steps.contains { step in
       !step.isInSubquery

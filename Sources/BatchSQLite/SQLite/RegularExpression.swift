@@ -16,7 +16,6 @@ struct RegularExpression {
     case accept
   }
 
-  /// Why a text is not a regular expression.
   struct Refusal: Error {
     let reason: String
   }
@@ -88,7 +87,6 @@ struct RegularExpression {
     }
   }
 
-  /// Steps to follow, each of them once.
   private struct States {
     private var numbers: [Int] = []
     private var isIn: [Bool]

@@ -78,7 +78,6 @@ struct RegularExpressionParser {
     return .sequence(parts)
   }
 
-  /// Parses a part that can be repeated.
   private mutating func single() throws(RegularExpression.Refusal) -> RegularExpressionPart {
     guard let character = next().flatMap(Unicode.Scalar.init) else { return .sequence([]) }
     switch character {
@@ -137,7 +136,6 @@ struct RegularExpressionParser {
     return value
   }
 
-  /// Parses the bounds up to a closing brace.
   private mutating func braces() throws(RegularExpression.Refusal) -> (Int, Int?) {
     let least = try number()
     guard take(",") else {
@@ -166,7 +164,6 @@ struct RegularExpressionParser {
     return value
   }
 
-  /// Parses the characters up to a closing bracket, at least one.
   private mutating func set() throws(RegularExpression.Refusal) -> RegularExpression.Step {
     let isNegated = take("^")
     var ranges: [ClosedRange<UInt32>] = []

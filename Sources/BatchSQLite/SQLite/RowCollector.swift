@@ -16,10 +16,8 @@ final class RowCollector {
   /// The first one is the number of a column.
   private static let mostValues = 126
 
-  /// The caller's block, which receives rows while a statement runs.
   private var block: UnsafeMutablePointer<ValueBlock>?
   private var isUTF8 = true
-  /// Why no further row can be collected.
   private var obstacle: Obstacle?
 
   /// The number of bytes of texts and blobs to hold.

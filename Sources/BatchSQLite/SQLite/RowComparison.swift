@@ -36,7 +36,6 @@ final class RowComparison {
   private(set) var pairs = 0
   /// The number of rows that differ as expected, by raw value of the expectation.
   private var expectedCounts = [Int](repeating: 0, count: Expectation.allCases.count)
-  /// The number of rows in which each column differs, if requested.
   var columns = ColumnCounts(columns: 0, samples: 0)
 
   init(_ selected: SelectedRows?) {

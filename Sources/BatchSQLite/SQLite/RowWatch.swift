@@ -9,7 +9,6 @@ import CSQLite
 @safe
 final class RowWatch {
   private let table: [CChar]
-  /// The row that the current statement last changed.
   private var row: Int64?
   /// Whether a statement has changed more than one row.
   private(set) var hasSeenOthers = false

@@ -1,4 +1,3 @@
-/// Quotes and compares names as SQLite does.
 @usableFromInline
 package enum SQLName {
   /// The name in backticks, which allow spaces, quotes, keywords and any script.

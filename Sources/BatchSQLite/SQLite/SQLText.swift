@@ -1,11 +1,9 @@
-/// A piece of SQL that is one operand.
 package struct SQLText {
   package let text: String
   /// Whether it may fail for some rows, so that SQL must compute it only where Swift would.
   package let canFail: Bool
   /// The same operand, split into the condition for not being NULL and the value in that case.
   package private(set) var guarded: (condition: String, value: String)?
-  /// The same operand as a column minus a number.
   package private(set) var difference: (column: String, less: Double)?
   /// The conditions that this operand joins, by AND if `isAll`, otherwise by OR.
   private var joined: (isAll: Bool, conditions: [SQLText])?

@@ -19,7 +19,6 @@ struct SchemaObject {
     return words[(place + 1)...].first
   }
 
-  /// The kind of change that fires a trigger.
   private var event: SchemaChange? {
     words.drop { $0 != SQLName.folded(name) }.lazy.compactMap(SchemaChange.init).first
   }
@@ -38,7 +37,6 @@ struct SchemaObject {
     }
   }
 
-  /// Whether its definition needs something that is missing.
   func asks(for missing: MissingName) -> Bool {
     let canAsk =
       switch missing.kind {
@@ -63,7 +61,6 @@ struct SchemaObject {
     }
   }
 
-  /// The column or constraint of a table that needs something.
   private func part(asking missing: MissingName) -> String {
     var depth = 0
     let body = words.drop { $0 != "(" }

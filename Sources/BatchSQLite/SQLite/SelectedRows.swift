@@ -1,6 +1,5 @@
 package import BatchIdentifiers
 
-/// The selected rows of a run, for look-ups by key in any order.
 package final class SelectedRows: Sendable {
   /// The keys, sorted if they are integers.
   private let list: PackedIdentifiers
@@ -34,7 +33,6 @@ package final class SelectedRows: Sendable {
     self.hashes = hashes
   }
 
-  /// The number of keys decoded at a time.
   private static let partCount = 10_000
 
   /// The index of an integer key; nil if it was not selected.

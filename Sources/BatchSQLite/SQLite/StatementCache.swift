@@ -9,7 +9,6 @@ final class StatementCache {
 
   private let database: OpaquePointer
   private var waiting: [String: OpaquePointer] = unsafe [:]
-  /// The texts, least recently returned first.
   private var order: [String] = []
 
   init(database: OpaquePointer) {

@@ -13,7 +13,6 @@ package struct StorageClasses: OptionSet, Sendable {
   @inlinable package static var text: Self { Self(rawValue: 8) }
   @inlinable package static var blob: Self { Self(rawValue: 16) }
 
-  /// Their names in SQLite's `typeof()`.
   package var names: [String] {
     let all: [(Self, String)] = [
       (.null, "null"), (.integer, "integer"), (.real, "real"), (.text, "text"), (.blob, "blob"),

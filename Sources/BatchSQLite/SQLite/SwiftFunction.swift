@@ -21,7 +21,6 @@ package final class SwiftFunction: @unchecked Sendable {
   }
 }
 
-/// The SQL function that calls Swift closures, on one connection.
 @safe
 final class SwiftFunctionCaller {
   /// The last error of a closure, since SQLite only carries text.
@@ -129,7 +128,6 @@ extension SQLValue {
 
 package enum StatementParameter: Sendable {
   case value(SQLValue)
-  /// A closure, for `_batch_call`.
   case function(SwiftFunction)
 }
 

@@ -17,7 +17,6 @@ final class ValueFunction {
   enum Lookup {
     /// Consecutive rowids starting at `first`.
     case run(first: Int64)
-    /// Rowids, ascending.
     case keys([Int64])
     /// The single row for which the statement is bound.
     case single

@@ -57,7 +57,6 @@ extension Connection {
     }
   }
 
-  /// The database's journal mode, for example `wal` or `delete`.
   package func journalMode() throws(BatchError) -> String {
     guard case .text(let mode) = try value("PRAGMA journal_mode") else { return "unknown" }
     // If a file is read without its log, SQLite reports another mode.

@@ -10,7 +10,6 @@ package enum ChunkKeys: Sendable {
   /// Integer keys that are not rowids, one by one, since a REAL may lie between two consecutive
   /// ones.
   case integers([Int64])
-  /// Any other keys.
   case encoded(EncodedKeys)
   /// Keys whose rows are found by rowid.
   indirect case located(LocatedKeys)
@@ -192,7 +191,6 @@ extension ChunkKeys {
     }
   }
 
-  /// Some of the keys, by ascending index.
   func selecting(_ indices: [Int]) -> ChunkKeys {
     switch self {
     case .runs(let runs):
@@ -268,7 +266,6 @@ extension ChunkKeys {
     }
   }
 
-  /// Maps the rows of an execution to identifiers, beginning with number `start`.
   private func numbers(_ binding: Int, from start: Int) -> RowNumbers {
     let all = start..<(start + identifierCount(ofBinding: binding))
     return switch self {
@@ -312,7 +309,6 @@ extension ChunkKeys {
   }
 }
 
-/// Maps the rows that a statement finds to identifiers of a chunk.
 package struct RowNumbers {
   /// The numbers of all identifiers that the statement should find.
   private(set) var all: Range<Int>
@@ -320,7 +316,6 @@ package struct RowNumbers {
   private let keys: [Int64]?
   private var cursor = 0
   private let isSingle: Bool
-  /// The index of the first row among all rows of the chunk.
   private let start: Int
   /// The number of the identifier of each row of the chunk; nil if it equals the index.
   private var numbers: [Int]?
@@ -333,7 +328,6 @@ package struct RowNumbers {
     start = all.lowerBound
   }
 
-  /// The same rows, for identifiers with other numbers.
   func numbered(by numbers: [Int]?, in all: Range<Int>) -> RowNumbers {
     var rows = self
     rows.numbers = numbers

@@ -15,7 +15,6 @@ package struct ConstraintTrial {
   /// The queries that find the key of another row with the same unique values, with the values to
   /// bind and the names of the columns.
   private let lookups: [(sql: String, bound: [Int], name: String)]
-  /// The queries that find the row that a column refers to.
   private let references: [(sql: String, column: Int, name: String)]
 
   /// Makes a trial for changed rows of a table, whose values are those of all settable columns.
@@ -129,7 +128,6 @@ package struct ConstraintTrial {
       ? try Self.references(of: entity, changing: changed, among: columns, in: connection) : []
   }
 
-  /// The single-column foreign keys of changed columns.
   private static func references(
     of entity: Entity,
     changing changed: [String],
@@ -180,7 +178,6 @@ package struct ConstraintTrial {
     }
   }
 
-  /// The violated constraint, if other rows are the reason.
   private func conflict(of values: [SQLValue], in origin: Connection) -> String? {
     for lookup in lookups {
       let bound = lookup.bound.map { values[$0] }

@@ -76,7 +76,6 @@ public struct Entity: Sendable, Hashable {
     )
   }
 
-  /// The same entity, with its rows read from another source with the same columns.
   func read(from standIn: String) -> Entity {
     var entity = self
     entity.standIn = standIn
@@ -85,7 +84,6 @@ public struct Entity: Sendable, Hashable {
 }
 
 extension Entity {
-  /// Why the rows of a view or virtual table cannot be read.
   struct Unreadable: Sendable, Hashable {
     let message: String
     let advice: Remedy?
@@ -109,15 +107,12 @@ extension Entity {
   }
 }
 
-/// The entities that share a table, from the point of view of one of them.
 package struct EntityFamily: Sendable, Hashable {
   /// All columns of the table in order, including those of other entities.
   package let columns: [String]
   /// The column that says which entity a row belongs to.
   package let discriminator: String?
-  /// The entities by their numbers in that column.
   package let names: [Int64: String]
-  /// The numbers of the entity and its sub-entities.
   package let members: [Int64]
 }
 

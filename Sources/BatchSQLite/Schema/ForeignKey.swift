@@ -1,7 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// A column that refers to rows of a table.
 package struct ForeignKey: Sendable, Hashable {
   package let column: String
   package let table: String
@@ -10,7 +9,6 @@ package struct ForeignKey: Sendable, Hashable {
   /// What SQLite does when the referenced row is deleted: `CASCADE`, `SET NULL`, ….
   package let onDelete: String
 
-  /// The single-column foreign keys of a table.
   static func read(
     of table: String,
     in connection: Connection

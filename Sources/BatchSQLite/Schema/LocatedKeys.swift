@@ -48,7 +48,6 @@ package struct LocatedKeys: Sendable {
     self.init(identifiers, .keys)
   }
 
-  /// Keys whose rows mostly lie between two rowids.
   init(_ identifiers: ChunkKeys, between rowIDs: ClosedRange<Int64>) {
     self.init(identifiers, .between(rowIDs))
   }
@@ -80,7 +79,6 @@ package struct LocatedKeys: Sendable {
     }
   }
 
-  /// Some of the keys, by ascending index.
   func selecting(_ indices: some RandomAccessCollection<Int>) -> ChunkKeys {
     let part = identifiers.selecting(Array(indices))
     let rowIDs: [Int64]

@@ -76,12 +76,10 @@ private func reasonNotToRead(
   }
 }
 
-/// A row of `PRAGMA table_xinfo`.
 private struct Column {
   let name: String
   let type: String
   let isNotNull: Bool
-  /// The DEFAULT as written.
   let defaultText: String?
   /// The position in the primary key, from 1; 0 if the column is not in it.
   let keyPosition: Int

@@ -3,7 +3,6 @@ import BatchIdentifiers
 
 /// Columns whose values are different in any two rows of a table, except NULL.
 package struct UniqueKey: Sendable, Hashable {
-  /// A column, and how its values are compared.
   package struct Column: Sendable, Hashable {
     package let name: String
     package let collation: String

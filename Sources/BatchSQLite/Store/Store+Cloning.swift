@@ -7,7 +7,6 @@ package struct StoreClone: Sendable {
   package enum Method: String, Sendable, Encodable {
     /// Shares the blocks of the file until one of the two files is written.
     case sharedBlocks
-    /// Page by page.
     case pages
   }
 

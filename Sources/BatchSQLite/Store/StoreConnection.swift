@@ -28,14 +28,12 @@ package actor StoreConnection {
     self.options = options
   }
 
-  /// Runs `body` on the actor's thread, with its connection.
   package func perform<Result: Sendable>(
     _ body: @Sendable (Connection) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
     try body(connect())
   }
 
-  /// Runs `body` on the actor's thread.
   package func compute<Result: Sendable>(
     _ body: @Sendable () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {

@@ -53,7 +53,6 @@ public struct StoreIdentity: Sendable, Hashable {
     return StoreIdentity(uuid: uuid.uuidString, isDerived: false)
   }
 
-  /// An identity for a store that has none yet.
   package static func made() -> StoreIdentity {
     StoreIdentity(uuid: UUID().uuidString, isDerived: false)
   }

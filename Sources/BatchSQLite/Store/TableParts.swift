@@ -1,7 +1,6 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// The indexes, foreign keys and triggers of a table.
 package struct TableParts: Sendable {
   /// An index, including those that SQLite creates for constraints.
   package struct Index: Sendable {
@@ -19,7 +18,6 @@ package struct TableParts: Sendable {
 
     package let name: String
     package let isUnique: Bool
-    /// Whether it covers only some of the rows.
     package let isPartial: Bool
     package let origin: Origin
     package let columns: [Column]

@@ -21,7 +21,6 @@ extension Store {
     }
   }
 
-  /// The values of a table's first rows, in column order.
   package func firstRows(of entity: Entity, count: Int) async throws(BatchError) -> [[SQLValue]] {
     try await connection(label: "batch.sample").perform { connection throws(BatchError) in
       let columns = entity.attributes.map(\.column)
@@ -37,7 +36,6 @@ extension Store {
   }
 }
 
-/// The values that a CHECK constraint lists for a column.
 enum ValueList {
   /// The columns with their lists, in the order of the statement.
   static func all(in sql: String) -> [(column: String, values: [SQLValue])] {

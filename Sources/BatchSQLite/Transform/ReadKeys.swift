@@ -1,7 +1,6 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// The keys of a chunk whose rows were read.
 package struct ReadKeys: ChunkKeyList {
   let keys: ChunkKeys
   /// Whether the rows were found by a range of keys.

@@ -12,7 +12,6 @@ package struct RowTransform: Sendable {
   private let condition: SQLExpression?
   let reads: [String]
   let writes: [String]
-  /// The written columns in the table.
   let assignments: [BulkChange.Assignment]
   let handler: any RowHandler
   /// What changing a row may affect besides the row.

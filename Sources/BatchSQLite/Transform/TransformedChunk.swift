@@ -1,7 +1,6 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// A read and computed chunk, on its way to the writer lane.
 package struct TransformedChunk: Sendable {
   let transformed: TransformedRows<ReadKeys>
   let run: String
@@ -10,7 +9,6 @@ package struct TransformedChunk: Sendable {
   /// The keys of the rows to change, and their numbers within the chunk.
   let keys: ChunkKeys
   let numbers: [Int]
-  /// The computed values, one row for each of the keys.
   let values: ValueBlock
 
   init(_ transformed: TransformedRows<ReadKeys>, run: String, lookCount: Int) {
@@ -45,7 +43,6 @@ package struct TransformedChunk: Sendable {
     return (foreseen, failures.map { $0.error.about(rows.key(of: $0.row)) })
   }
 
-  /// The chunk with its current rows; see ``TransformedRows/renewed(_:_:)``.
   func renewed(
     _ now: ReadRows<ReadKeys>,
     lookCount: Int,
@@ -54,7 +51,6 @@ package struct TransformedChunk: Sendable {
     TransformedChunk(try transformed.renewed(now, compute), run: run, lookCount: lookCount)
   }
 
-  /// The single identifier with this number, with its row as read.
   func part(_ number: Int) -> TransformedChunk {
     TransformedChunk(transformed.part(number), run: run, lookCount: lookCount)
   }

@@ -36,7 +36,6 @@ package struct ChangeRecord: StoredRecord {
   /// Roughly how many bytes the values hold.
   var byteCount: Int { tables.reduce(0) { $0 + $1.before.byteCount + $1.after.byteCount } }
 
-  /// The table of a row, and the row's index in it.
   func place(of row: Int) -> (table: Int, row: Int) {
     var row = row
     for (index, table) in tables.enumerated() {
@@ -52,7 +51,6 @@ package struct ChangeRecord: StoredRecord {
     return tables[table].key(of: row)
   }
 
-  /// Adds the record to the store, unless it is empty.
   func enter(_ run: String, in connection: Connection) throws(BatchError) {
     if tables.isEmpty { return }
     try StoredUndo.keep(packed, of: count, ofRun: run, in: connection)
@@ -167,7 +165,6 @@ extension ChangeRecord.Table {
     )
   }
 
-  /// A key made of the table's name and the row's key.
   func key(of row: Int) -> PrimaryKey {
     var encoder = EncodedKey.Encoder()
     encoder.append(text: name)

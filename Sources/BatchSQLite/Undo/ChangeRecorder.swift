@@ -17,13 +17,10 @@ package final class ChangeRecorder {
   /// SQLite's schema version for which the triggers were created.
   private var version: SQLValue?
 
-  /// The prefix of the triggers' and temporary tables' names.
   private static let prefix = "_batch_old_"
   /// The table with the names of written tables that cannot be recorded.
   private static let others = "\(prefix)others"
-  /// The number of rows read at a time.
   private static let slice = 2_000
-  /// The number of tables that a compound statement checks.
   private static let compound = 100
 
   package init(_ connection: Connection) {
@@ -149,7 +146,6 @@ package final class ChangeRecorder {
     }
   }
 
-  /// The numbers of the tables with recorded rows.
   private func touched() throws(BatchError) -> [Int] {
     var numbers: [Int] = []
     for start in stride(from: 0, to: tables.count, by: Self.compound) {
@@ -184,7 +180,6 @@ package final class ChangeRecorder {
     try record.enter(run, in: connection)
   }
 
-  /// Passes the changed rows of a table to `body`, some at a time.
   private func read(
     _ number: Int,
     _ body: (ChangeRecord.Table) throws(BatchError) -> Void

@@ -105,7 +105,6 @@ enum PackedValues {
     }
   }
 
-  /// Passes the codes of integers in each form to `body`.
   @inline(__always)
   private static func forEachNumber(
     _ integers: [(row: Int, value: Int64)],
@@ -267,7 +266,6 @@ enum PackedValues {
     }
   }
 
-  /// Passes integers to `set`, each with its row.
   @inline(__always)
   private static func unpack(
     _ runs: [Range<Int>],

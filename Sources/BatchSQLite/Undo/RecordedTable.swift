@@ -1,7 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// A table whose rows can be recorded and restored: its key and columns.
 struct RecordedTable: Equatable {
   /// A unique index, by those of its terms that are columns of the table.
   struct UniqueIndex: Equatable {
@@ -15,7 +14,6 @@ struct RecordedTable: Equatable {
   let name: String
   /// The rowid, by a name that no column hides, or the primary key of a table without one.
   let key: [String]
-  /// The other columns that can be set.
   let columns: [String]
   /// The columns that distinguish a row from another that has taken its hidden rowid: those of the
   /// primary key, or all.
@@ -93,7 +91,6 @@ struct RecordedTable: Equatable {
     return indexes
   }
 
-  /// The names of the tables whose rows can be written.
   static func names(in connection: Connection) throws(BatchError) -> [String] {
     try connection.texts(
       #"""

@@ -3,7 +3,6 @@ import BatchIdentifiers
 
 struct RowsBefore: Sendable {
   let keys: ValueBlock
-  /// The old values of each row's recorded columns.
   let values: ValueBlock
   /// The packed form of both, if already computed.
   private var known: (keys: [UInt8], values: [UInt8])?
@@ -29,7 +28,6 @@ struct RowsBefore: Sendable {
     known ?? (PackedValues.pack(keys), PackedValues.pack(values))
   }
 
-  /// The same, with the packed form computed once.
   var packing: RowsBefore {
     var rows = self
     rows.known = packed
@@ -40,7 +38,6 @@ struct RowsBefore: Sendable {
 /// What a worker has read about a chunk while the lane wrote others; valid until another connection
 /// commits.
 package struct ReadAhead: Sendable {
-  /// The keys, with the locations of their rows.
   let keys: ChunkKeys
   /// The rows, packed, if they are to be recorded.
   let rows: RowsBefore?

@@ -9,7 +9,6 @@ package struct StoredUndo: Sendable {
   package let startedAt: String
   /// When the records expire, as an ISO 8601 timestamp in UTC; nil for never.
   package let keptUntil: String?
-  /// The entity whose rows changed.
   package let entity: String
   package let shape: UndoShape
   /// The declared types of the recorded columns; nil for runs by objects.
@@ -18,12 +17,10 @@ package struct StoredUndo: Sendable {
   package let schema: [String]?
   /// The UUID of the changed store; nil if that has none of its own.
   package private(set) var store: String?
-  /// The number of rows that can be undone.
   package private(set) var rows = 0
   private var recordedRows = 0
   /// The size of the records in bytes.
   package private(set) var bytes = 0
-  /// Whether an undo of the run has begun.
   package private(set) var isUndone = false
 
   package init(
@@ -76,7 +73,6 @@ package struct StoredUndo: Sendable {
     try connection.execute("CREATE INDEX IF NOT EXISTS _batch_undo_by_run ON _batch_undo (run)")
   }
 
-  /// Refuses an earlier version's table.
   private static func requireColumns(in connection: Connection) throws(BatchError) {
     _ = try connection.hasOwnTable(
       "_batch_undo_run",
@@ -263,7 +259,6 @@ package struct StoredUndo: Sendable {
 }
 
 extension Store {
-  /// A job's runs that can be undone, the last one first.
   package func undoableRuns(ofJob job: String) async throws(BatchError) -> [StoredUndo] {
     try await connection(label: "batch.undo").perform { connection throws(BatchError) in
       try connection.transaction(.deferred) { () throws(BatchError) in

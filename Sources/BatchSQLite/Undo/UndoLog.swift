@@ -4,16 +4,13 @@ package import BatchIdentifiers
 /// The undo records of a run, the last one first.
 package final class UndoLog<Record: StoredRecord>: Sendable {
   package let undo: StoredUndo
-  /// The number of rows that can be undone.
   package let count: Int
 
-  /// Some rows of a record.
   private struct Part {
     let number: Int64
     /// The position of the first among all rows of the log.
     let first: Int
     let rowCount: Int
-    /// The selected rows; nil for all.
     let rows: [Int]?
 
     var count: Int { rows?.count ?? rowCount }
@@ -171,10 +168,8 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     return builder.finish()
   }
 
-  /// The positions of the records' first rows.
   var firstPlaces: [Int] { parts.map(\.first) }
 
-  /// Calls `body` with the rows at some positions.
   func forEachRow(
     at places: [Int],
     _ body: (_ index: Int, _ record: Record, _ row: Int) throws(BatchError) -> Void
@@ -214,7 +209,6 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
     }
   }
 
-  /// The index of the part that contains a position.
   private func partIndex(of place: Int) -> Int {
     var (low, high) = (0, parts.count)
     while low < high {

@@ -23,7 +23,6 @@ package struct UndoRecord: StoredRecord {
   let after: ValueBlock
 
   var keys: ValueBlock { rows.keys }
-  /// The old values of each row's recorded columns.
   var before: ValueBlock { rows.values }
 
   package var count: Int { keys.count }
@@ -66,14 +65,12 @@ package struct UndoRecord: StoredRecord {
 }
 
 extension [UInt8] {
-  /// A record's bytes, followed by their hash.
   var sealed: [UInt8] {
     var bytes = self
     bytes.appendInteger(XXHash64.hash(bytes))
     return bytes
   }
 
-  /// A record's bytes without the hash.
   func unsealed() throws(ByteReader.Damage) -> [UInt8] {
     guard count > 9 else { throw ByteReader.Damage("it ends too early") }
     let content = Array(dropLast(8))
@@ -93,7 +90,6 @@ extension [UInt8] {
 }
 
 extension ByteReader {
-  /// Reads the output of ``append(values:)``.
   mutating func values(
     _ columns: Int,
     _ count: Int,
@@ -128,7 +124,6 @@ package struct UndoShape: Sendable, Equatable {
   package enum Kind: Sendable {
     case update
     case deletion
-    /// Inserts, updates and deletes rows of any table.
     case objects
   }
 

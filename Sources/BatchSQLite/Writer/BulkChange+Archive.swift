@@ -2,7 +2,6 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension BulkChange {
-  /// The destination of deleted rows.
   package struct Archive: Sendable {
     package let entity: Entity
     /// The columns that receive copies, named like their sources.

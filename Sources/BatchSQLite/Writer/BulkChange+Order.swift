@@ -50,11 +50,8 @@ extension BulkChange {
     }
   }
 
-  /// A foreign key of the table that refers to the table itself.
   private struct OwnReference {
-    /// Whether the key prevents the deletion of a row that others refer to.
     let restricts: Bool
-    /// The referring columns, each with the column that it refers to.
     var columns: [(from: String, to: String)] = []
 
     /// The condition for a row of `child` to refer to one of `parent`.

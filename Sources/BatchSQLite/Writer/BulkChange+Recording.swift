@@ -23,7 +23,6 @@ extension BulkChange {
     }
   }
 
-  /// Makes the change save its effects in a run's undo records.
   package func recorded(forRun run: String) -> BulkChange {
     var change = self
     change.undoRun = run
@@ -127,7 +126,6 @@ extension BulkChange {
     try StoredUndo.keep(record.packed, of: record.count, ofRun: run, in: connection)
   }
 
-  /// The keys and recorded columns of rows, in key order.
   private func rows(
     _ keys: ChunkKeys,
     where condition: String,

@@ -136,7 +136,6 @@ extension BulkChange {
     }
   }
 
-  /// The error of a row that the archive refuses, with the likely reason.
   private func explained(_ error: BatchError) -> BatchError {
     guard case .delete(let archive?) = action,
       error.message.hasPrefix("UNIQUE constraint failed: \(archive.entity.table).")

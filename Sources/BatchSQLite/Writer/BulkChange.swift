@@ -17,11 +17,8 @@ extension Recheck {
 ///
 /// The identifiers of a chunk go directly to the writer lane, and no rows are read.
 package struct BulkChange: Sendable {
-  /// The change to each row.
   package enum Action: Sendable {
-    /// Sets columns to expressions over the old row.
     case update([(column: String, value: SQLExpression)])
-    /// Deletes the row, after copying it to the archive if there is one.
     case delete(archive: Archive?)
     /// Sets columns to values computed for each row; see ``RowTransform``.
     case assign([Assignment])
@@ -29,7 +26,6 @@ package struct BulkChange: Sendable {
 
   package struct Assignment: Sendable {
     let column: String
-    /// The index of the column's value in a computed row.
     let number: Int
     /// Whether some rows keep their value.
     var isPartial = false
@@ -86,7 +82,6 @@ package struct BulkChange: Sendable {
     }
   }
 
-  /// The same change, which fails if the schema is not as expected.
   package func expecting(_ schema: ExpectedSchema) -> BulkChange {
     var change = self
     change.expected = schema
@@ -182,7 +177,6 @@ package struct BulkChange: Sendable {
 }
 
 extension Statement {
-  /// Binds those parameters of the job that the statement uses.
   func bind(_ parameters: [String: SQLValue]) throws(BatchError) {
     for (name, value) in parameters {
       if let index = parameterIndex(":" + name) { try bind(value, at: index) }

@@ -6,7 +6,6 @@ package struct DeletionTrial {
   /// The statements that find the keys of the rows that refer to a row.
   private let referring: [String]
   private let table: String
-  /// The keys of the rows that have passed.
   private var passed: Set<[SQLValue]> = []
 
   /// Makes a trial for the rows that a change deletes; nil if no such foreign key restricts it.

@@ -4,10 +4,8 @@ import BatchIdentifiers
 struct WaitingChunk {
   let positions: Range<Int>
   let onFailure: FailurePolicy
-  /// Whether it needs its own transaction.
   let isAlone: Bool
   let write: WriterLane.ChunkWrite
-  /// Called once the chunk's transaction is committed.
   let whenCommitted: @Sendable () -> Void
   let continuation: CheckedContinuation<Result<Commit, BatchError>, Never>
 }
@@ -17,7 +15,6 @@ struct WaitingChunk {
 /// With `synchronous = full`, a commit waits for the disk; otherwise it costs about as much as a
 /// few dozen rows. Small chunks share this cost. No chunk waits for more to arrive.
 struct GroupCommit {
-  /// How long a shared transaction may block other writers.
   private static let latency = Duration.milliseconds(20)
 
   private let bound: Duration

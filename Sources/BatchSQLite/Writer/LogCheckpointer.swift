@@ -13,7 +13,6 @@ final class LogCheckpointer {
   let leavesLogToLitestream: Bool
 
   private let connection: Connection
-  /// The connection that makes the passes.
   let checkpointer: StoreConnection
   private let synchronous: Synchronous
   private let pageSize: Int
@@ -21,7 +20,6 @@ final class LogCheckpointer {
   private let frames: Int
   /// The number of frames in the log at the lane's last checkpoint.
   private var doneFrames = 0
-  /// The current pass, and its result once it has ended.
   private var pass: (task: Task<Void, Never>, end: Lock<Result<Void, BatchError>?>)?
   /// Whether a pass has run since the lane's last checkpoint.
   private var hasPassed = false
@@ -29,7 +27,6 @@ final class LogCheckpointer {
   ///
   /// The chunk itself succeeded.
   private var failure: BatchError?
-  /// When a commit last tried to restart the log.
   private var triedAt: ContinuousClock.Instant?
 
   init(
@@ -50,7 +47,6 @@ final class LogCheckpointer {
     WriteAheadLog.byteCount(ofFrames: connection.logFrames, pageSize: pageSize)
   }
 
-  /// Throws a failure that occurred since the last call.
   func throwFailure() throws(BatchError) {
     _ = isPassing
     guard let failure else { return }
@@ -153,7 +149,6 @@ final class LogCheckpointer {
 }
 
 extension Connection {
-  /// Whether the database has Litestream's table.
   package func isReplicatedByLitestream() throws(BatchError) -> Bool {
     let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_litestream_seq'"
     return try value(sql) != nil

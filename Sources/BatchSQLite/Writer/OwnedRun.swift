@@ -58,7 +58,6 @@ struct OwnedRun {
   /// Makes the coming chunks retry some failed identifiers.
   mutating func retry(_ retried: RetriedIdentifiers) { ledger?.retried = retried }
 
-  /// Adopts the ledger of a committed transaction.
   mutating func commit(_ entered: Ledger?) { ledger = entered }
 
   /// Releases the run, so that this process no longer counts as working on it.

@@ -12,7 +12,6 @@ import BatchPlatform
 package final class RunOwner: Sendable {
   package let text: String
 
-  /// The lanes of this process.
   private static let living = Lock<Set<String>>([])
 
   /// Makes a new owner, which counts as alive as long as this object exists.

@@ -18,7 +18,6 @@ enum StoredList {
     )
   }
 
-  /// Enters a run's list, in the transaction that enters the run.
   static func enter(
     _ list: PackedIdentifiers,
     metadata: [UInt8],

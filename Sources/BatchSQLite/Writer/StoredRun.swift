@@ -9,14 +9,12 @@ package struct StoredRun: Sendable {
     case finished
     /// All identifiers are done, and the caller knows that.
     case acknowledged
-    /// Replaced by another run.
     case setAside
   }
 
   package let run: String
   /// The caller's ID of the work, if any.
   package let runID: String?
-  /// The number of selected identifiers.
   package let total: Int
   /// The time of the selection, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
@@ -25,12 +23,10 @@ package struct StoredRun: Sendable {
   package let endedAt: String?
   /// How long processes have worked on the run, to a second.
   package let elapsedSeconds: Double
-  /// The number of the process that works on it.
   package let process: Int32?
   package let done: DoneRanges
   private let recordedState: RecordedState?
 
-  /// The values of the column `state`.
   private enum RecordedState: String {
     case acknowledged, setAside
   }
@@ -77,7 +73,6 @@ extension StoredRun {
     try connection.hasOwnTable("_batch_run", with: columns)
   }
 
-  /// A job's runs, read in the caller's transaction.
   package static func all(
     ofJob job: String,
     in connection: Connection
@@ -369,7 +364,6 @@ extension BatchError {
 package struct RunDescription: Sendable {
   package let identifier: String
   package var job: String
-  /// The number of selected identifiers.
   package let total: Int
   /// The time of the selection, as an ISO 8601 timestamp in UTC.
   package let startedAt: String
@@ -384,7 +378,6 @@ package struct RunDescription: Sendable {
   package var selectionSeconds = 0.0
   /// What to keep for undo; nil for nothing.
   package var undo: StoredUndo?
-  /// The run that this one undoes, if any.
   package var undone: String?
   /// The earliest end of runs whose IDs are remembered.
   package var oldestEnd: String?

@@ -20,12 +20,10 @@ package actor WriterLane {
   private var writeLockYield: WriteLockYield
   /// The schema that each chunk requires; nil to accept any.
   var expected: ExpectedSchema?
-  /// Records the changes of chunks for undo, if the run keeps any.
   package let recorder: ChangeRecorder
   private var waiting: [WaitingChunk] = []
   /// Whether ``commitAllWaiting()`` is running or scheduled.
   private var isCommitting = false
-  /// Whether the lane has committed a chunk.
   private(set) var hasWritten = false
   package nonisolated let watch: ForeignCommitWatch
   private nonisolated let pages: WrittenPages
@@ -39,7 +37,6 @@ package actor WriterLane {
 
   package nonisolated let path: String
 
-  /// Tracks the lane's waits for locks of other connections.
   package nonisolated let lockWait: LockWait
 
   /// Interrupts the lane's running statement, from any thread.

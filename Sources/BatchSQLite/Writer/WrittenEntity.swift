@@ -36,13 +36,11 @@ package struct WrittenEntity: Sendable {
     )
   }
 
-  /// Converts an attribute's value to its stored form.
   struct Conversion: Sendable {
     let source: String
     fileprivate let form: Form
 
     fileprivate enum Form: Sendable {
-      /// A value stored in the form of its type.
       case kept(CoreDataType)
       /// The entity number of the object whose key is the value.
       case entity(inTable: String)
@@ -59,7 +57,6 @@ package struct WrittenEntity: Sendable {
     }
   }
 
-  /// The columns to set for an attribute, each with the conversion of its value.
   private func columns(
     of attribute: Attribute
   ) -> [(column: String, conversion: Conversion?)] {
@@ -78,7 +75,6 @@ package struct WrittenEntity: Sendable {
     ]
   }
 
-  /// The columns that change when an attribute is set.
   package func columnNames(of attribute: Attribute) -> [String] {
     columns(of: attribute).map(\.column) + [entity.versionColumn].compactMap(\.self)
   }
