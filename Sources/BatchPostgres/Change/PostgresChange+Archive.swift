@@ -83,9 +83,8 @@ extension PostgresChange.Archive {
 }
 
 extension PostgresColumn {
-  /// Whether the column stores each value of another column unchanged, or refuses it.
-  ///
-  /// An assignment rounds numbers, and cuts times, to the type of the column without an error.
+  /// Whether the column stores each value of another column unchanged, or refuses it; an assignment
+  /// rounds numbers, and cuts times, to the type of the column without an error.
   fileprivate func keepsValues(of other: PostgresColumn) -> Bool {
     // Without a length or a scale in parentheses, a type has room for each value.
     if type == other.type || baseType == other.baseType && !type.contains("(") { return true }

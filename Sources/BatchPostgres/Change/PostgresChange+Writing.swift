@@ -131,10 +131,8 @@ extension PostgresSession {
 }
 
 extension PostgresTable {
-  /// Whether an error is about the values of a row.
-  ///
-  /// The role's rights were checked before the first chunk, so a later denial comes from a row
-  /// security policy.
+  /// Whether an error is about the values of a row; the role's rights were checked before the first
+  /// chunk, so a later denial comes from a row security policy.
   func isAboutRows(_ error: BatchError) -> Bool {
     error.isAboutRows || hasRowSecurity && error.postgres?.state == .insufficientPrivilege
   }

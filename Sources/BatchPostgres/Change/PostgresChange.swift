@@ -147,9 +147,8 @@ package struct PostgresChange: Sendable {
     }.joined(separator: ", ")
   }
 
-  /// The statement that changes rows and returns how many.
-  ///
-  /// With an archive, it returns one row: how many rows were deleted, and how many archived.
+  /// The statement that changes rows and returns how many; with an archive, it returns one row: how
+  /// many rows were deleted, and how many archived.
   package func statement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let place = parameters.values.count
     var found: PostgresStatement

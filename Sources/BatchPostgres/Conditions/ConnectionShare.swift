@@ -19,9 +19,8 @@ struct ConnectionShare {
     count = workers
   }
 
-  /// Records how many connections the server has left.
-  ///
-  /// Must first be called before a worker has a connection.
+  /// Records how many connections the server has left; must first be called before a worker has a
+  /// connection.
   mutating func observe(spare: Int) {
     defer { hasObserved = true }
     if !hasObserved {

@@ -8,9 +8,8 @@ import BatchPlatform
 package struct ServerAdvice: Sendable {
   /// A run over fewer rows ends too soon for any of it to matter.
   package static let fewestRows = 10_000
-  /// The longest total pause of a vacuum that is not mentioned.
-  ///
-  /// By default, the server itself waits as long before it checks which tables need a vacuum.
+  /// The longest total pause of a vacuum that is not mentioned; by default, the server itself waits
+  /// as long before it checks which tables need a vacuum.
   private static let longestPause = Duration.seconds(60)
 
   /// A table with its own rows: the job's table, a partition, or a table that inherits from it.
@@ -153,9 +152,7 @@ extension ServerAdvice {
       UNION SELECT i.inhrelid FROM tables AS t JOIN pg_catalog.pg_inherits AS i ON i.inhparent = t.oid)
     """
 
-  /// One row of JSON for each part.
-  ///
-  /// Options of a table override the server's settings.
+  /// One row of JSON for each part; options of a table override the server's settings.
   private static let partSQL = """
     \(tables), server AS (
       SELECT jsonb_object_agg(name, setting) AS s FROM pg_catalog.pg_settings

@@ -3,9 +3,7 @@ package import BatchRuns
 import BatchIdentifiers
 
 /// Checks the server's health at an interval during a run, on its own connection, and keeps the
-/// latest result.
-///
-/// If too few connections are left, workers close theirs.
+/// latest result; if too few connections are left, workers close theirs.
 package final class ServerWatch: Sendable {
   private let table: PostgresTable
   private let limits: ServerHealth.Limits

@@ -116,9 +116,8 @@ package struct PostgresArray: Sendable, Hashable {
     elements.append(copying: bytes)
   }
 
-  /// An array of integers, texts or blobs as SQL, for a statement that takes no values.
-  ///
-  /// Texts and blobs appear only as hexadecimal digits, so they cannot become SQL.
+  /// An array of integers, texts or blobs as SQL, for a statement that takes no values; texts and
+  /// blobs appear only as hexadecimal digits, so they cannot become SQL.
   var sql: String {
     // The text form of an array means something else if `array_nulls` is off.
     if hasNull { return "ARRAY[\(elementsInSQL.joined(separator: ", "))]::\(element.arrayName)" }

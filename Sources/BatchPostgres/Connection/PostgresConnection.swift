@@ -33,9 +33,8 @@ package actor PostgresConnection {
     self.address = address
   }
 
-  /// Runs `body` on the connection's thread, with its session.
-  ///
-  /// A call does not reopen a broken session, since only `body` knows how much of its work is done.
+  /// Runs `body` on the connection's thread, with its session; a call does not reopen a broken
+  /// session, since only `body` knows how much of its work is done.
   package func perform<Result: Sendable>(
     _ body: @Sendable (PostgresSession) throws(BatchError) -> Result
   ) throws(BatchError) -> Result {

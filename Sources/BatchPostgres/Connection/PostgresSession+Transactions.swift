@@ -153,9 +153,8 @@ enum ValueSettings {
   }
 }
 
-/// Where names without a schema are looked up, as in any other session of the role.
-///
-/// `pg_catalog` comes first if the role's path would hide the server's own functions.
+/// Where names without a schema are looked up, as in any other session of the role; `pg_catalog`
+/// comes first if the role's path would hide the server's own functions.
 package struct SearchPath: Sendable, Hashable {
   let sql: String
 

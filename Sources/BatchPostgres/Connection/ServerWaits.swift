@@ -2,9 +2,8 @@
 import BatchRuns
 import BatchIdentifiers
 
-/// Reports what the sessions of a process wait for in the server, after two seconds.
-///
-/// While a session waits, another session asks what for.
+/// Reports what the sessions of a process wait for in the server, after two seconds; while a
+/// session waits, another session asks what for.
 package final class ServerWaits: Sendable {
   private struct State {
     var waits: [ObjectIdentifier: ServerWait] = [:]

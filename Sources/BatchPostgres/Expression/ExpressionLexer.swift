@@ -48,10 +48,8 @@ struct ExpressionLexer {
     case other(UInt8)
   }
 
-  /// Scans a whole text.
-  ///
-  /// `escapes` is whether a backslash in a plain string begins an escape, because
-  /// `standard_conforming_strings` is off.
+  /// Scans a whole text; `escapes` is whether a backslash in a plain string begins an escape,
+  /// because `standard_conforming_strings` is off.
   init(_ text: String, escapes: Bool = false) throws(Refusal) {
     bytes = Array(text.utf8)
     plainEscapes = escapes

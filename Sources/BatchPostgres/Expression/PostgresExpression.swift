@@ -45,9 +45,8 @@ package struct CheckedExpression: Sendable {
     sql(parameters, form) { $0 }
   }
 
-  /// The same with NULL instead of each quoted text.
-  ///
-  /// The server gives the NULL the same type but calls no function for it.
+  /// The same with NULL instead of each quoted text; the server gives the NULL the same type but
+  /// calls no function for it.
   func sqlWithoutLiterals(_ parameters: PostgresParameters) -> String {
     // The bare word has another meaning after IS DISTINCT FROM.
     sql(parameters, .place) { _ in " (NULL::pg_catalog.unknown) " }

@@ -52,9 +52,7 @@ extension Job {
   }
 
   /// The application name on the server of a process that is about to begin or join a run of the
-  /// job.
-  ///
-  /// Application names must be ASCII.
+  /// job; application names must be ASCII.
   var beginner: String { "batch.open.\(XXHash64.uuid(of: name))" }
 
   /// Describes the activity of a process that is about to begin or join a run; nil without any.

@@ -4,9 +4,8 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension FoundRuns<TableRun> {
-  /// The runs of a job in the database, which determine what its next run does.
-  ///
-  /// `isRetry` is whether the last one was reopened to retry its failures.
+  /// The runs of a job in the database, which determine what its next run does; `isRetry` is
+  /// whether the last one was reopened to retry its failures.
   init(_ runs: [TableRun], isRetry: Bool = false) {
     self.init()
     for run in runs {

@@ -48,10 +48,8 @@ extension RunSummary {
     }
   }
 
-  /// The summary of a shared run that may have no live process.
-  ///
-  /// An unfinished run without one has ended as its last process did, and so has a run that was set
-  /// aside.
+  /// The summary of a shared run that may have no live process; an unfinished run without one has
+  /// ended as its last process did, and so has a run that was set aside.
   init(_ snapshot: TableRunSnapshot, of hosts: [HostSnapshot], lease: Duration) {
     self.init(snapshot)
     guard !state.isFinished else { return }

@@ -4,10 +4,8 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension TableRecord {
-  /// Begins a run, unless another host does.
-  ///
-  /// If a connection breaks, everything is repeated with the same UUID, so that a run whose
-  /// beginning was committed without an answer is found.
+  /// Begins a run, unless another host does; if a connection breaks, everything is repeated with
+  /// the same UUID, so that a run whose beginning was committed without an answer is found.
   package func begin(
     _ request: RunRequest,
     replacing runs: [FoundRun<TableRun>]

@@ -138,9 +138,7 @@ package struct TableRecords: RunRecords {
   }
 
   /// Acknowledged runs with a run ID stay as long as the job remembers them, and the last run stays
-  /// if its failures can be retried.
-  ///
-  /// Unfinished and unacknowledged runs always stay.
+  /// if its failures can be retried; unfinished and unacknowledged runs always stay.
   package func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup {
     try await job.inSession { [job] session throws(BatchError) in
       var cleanup = JobCleanup()

@@ -1,9 +1,8 @@
 #if PostgreSQL
 import BatchJobs
 
-/// Ends what a process waits for on the server, after a request to stop.
-///
-/// Chunks in flight may finish first, so not all connections end at once.
+/// Ends what a process waits for on the server, after a request to stop; chunks in flight may
+/// finish first, so not all connections end at once.
 package struct TableRunStop: Sendable {
   /// How long after a request the process may still record on the server how it ends.
   ///

@@ -5,10 +5,8 @@ package import BatchIdentifiers
 package struct ChunkLimits: Sendable {
   package var lock: Duration
   package var statement: Duration
-  /// How long the process may be silent.
-  ///
-  /// This is as long as a lease, so that the server releases a dead host's locks by the time its
-  /// spans are free.
+  /// How long the process may be silent; this is as long as a lease, so that the server releases a
+  /// dead host's locks by the time its spans are free.
   package var silence: Duration
 
   package init(lock: Duration, statement: Duration, silence: Duration) {

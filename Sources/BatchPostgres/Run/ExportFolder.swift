@@ -80,9 +80,7 @@ struct ExportFolder: Sendable {
   }
 
   /// Publishes the manifest, and removes files of the previous export and of hosts that have lost
-  /// their spans.
-  ///
-  /// May be repeated, and called by every host.
+  /// their spans; may be repeated, and called by every host.
   func publish(
     _ bytes: [UInt8],
     naming parts: [ExportPart],

@@ -35,10 +35,8 @@ package struct ExportParts: Sendable {
 
   package static func prefix(ofRun run: String) -> String { "part-\(run.prefix(8))-" }
 
-  /// A file name that no other attempt has.
-  ///
-  /// After a failover that lost recent commits, the server grants spans with the same tokens as
-  /// before.
+  /// A file name that no other attempt has; after a failover that lost recent commits, the server
+  /// grants spans with the same tokens as before.
   package func fileName(of positions: Range<Int>, _ format: PostgresExport.Format) -> String {
     let digits = String(positions.lowerBound)
     let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits

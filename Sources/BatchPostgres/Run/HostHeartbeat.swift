@@ -24,10 +24,8 @@ package struct HostHeartbeat: Sendable {
     /// The operator's request, in the requester's form.
     package let control: String?
 
-    /// The request that a process obeys.
-    ///
-    /// If a process that does not know of a pause ends the run, the pause could never be lifted, so
-    /// requests count only while the run is running.
+    /// The request that a process obeys; if a process that does not know of a pause ends the run,
+    /// the pause could never be lifted, so requests count only while the run is running.
     package var request: String? { state == .running ? control : nil }
   }
 
@@ -77,9 +75,7 @@ package struct HostHeartbeat: Sendable {
     return Answer(state: state, control: answer.text(0, 1))
   }
 
-  /// Records how the process ends its part of the run.
-  ///
-  /// Must be called before the process leaves.
+  /// Records how the process ends its part of the run; must be called before the process leaves.
   func enter(_ exit: HostExit, in session: PostgresSession) throws(BatchError) {
     try tables.enter(exit, of: host, inRun: run, in: session)
   }

@@ -13,9 +13,8 @@ package struct PostgresTransformProcessor: ChunkProcessor {
     fileprivate let worker: PostgresConnection
   }
 
-  /// Returns the computation, which postpones rows that cannot be computed now.
-  ///
-  /// On the last attempt, such rows fail.
+  /// Returns the computation, which postpones rows that cannot be computed now; on the last
+  /// attempt, such rows fail.
   package typealias Computing = @Sendable (_ isLastTry: Bool) -> RowComputation
 
   private let chunks: ChunkTransaction<PostgresTransform>

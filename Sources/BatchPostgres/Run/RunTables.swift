@@ -133,9 +133,8 @@ package struct RunTables: Sendable, Hashable {
     try session.execute(together: definitions.map { PostgresStatement(sql: $0) })
   }
 
-  /// Lets one host at a time create tables.
-  ///
-  /// IF NOT EXISTS does not protect against two that do so at once.
+  /// Lets one host at a time create tables; IF NOT EXISTS does not protect against two that do so
+  /// at once.
   private func lock(in session: PostgresSession) throws(BatchError) {
     try session.execute(
       "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",

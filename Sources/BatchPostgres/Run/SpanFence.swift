@@ -57,9 +57,8 @@ package struct SpanFence: Sendable {
     return .isThere(found.outcomes(0, from: 0))
   }
 
-  /// The statement that enters a chunk as fully successful.
-  ///
-  /// It affects one row, or none if another process has the span or the chunk is already entered.
+  /// The statement that enters a chunk as fully successful; it affects one row, or none if another
+  /// process has the span or the chunk is already entered.
   func entry(of positions: Range<Int>, under lease: SpanLease) -> PostgresStatement {
     PostgresStatement(
       sql: """

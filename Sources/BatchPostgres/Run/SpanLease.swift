@@ -2,9 +2,8 @@
 import BatchRuns
 package import BatchIdentifiers
 
-/// A process's lease of a span of positions.
-///
-/// The token proves it, since it changes whenever another process gets the span.
+/// A process's lease of a span of positions; the token proves it, since it changes whenever another
+/// process gets the span.
 package struct SpanLease: Sendable, Hashable {
   package let positions: Range<Int>
   package let token: Int64

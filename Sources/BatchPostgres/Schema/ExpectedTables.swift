@@ -9,9 +9,7 @@ import BatchPlatform
 /// Others may change the schema at any time, so every transaction of a run verifies this, whether
 /// it reads or writes, and so does a process that resumes the run.
 package struct ExpectedTables: Codable, Hashable, Sendable {
-  /// The identity of the database.
-  ///
-  /// In a copy restored elsewhere, the same tables have other OIDs.
+  /// The identity of the database; in a copy restored elsewhere, the same tables have other OIDs.
   private let database: String
   /// The columns of the run's table; those added since are not part of the run.
   package let attributes: [String]
@@ -151,9 +149,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
       "SELECT \(version) AS \(PostgresName.quoted(PostgresSession.schemaVersionName)), \(locks)"
   }
 
-  /// Whether this describes the database.
-  ///
-  /// If not, the tables are known only by name.
+  /// Whether this describes the database; if not, the tables are known only by name.
   package func isOf(_ database: PostgresDatabase) -> Bool {
     self.database == database.derivedIdentity
   }

@@ -29,9 +29,8 @@ extension PostgresColumn {
     }
   }
 
-  /// The SQL that selects a value in the binary form that ``form`` describes.
-  ///
-  /// The cast is needed even if the column has this type, because its type may change during a run.
+  /// The SQL that selects a value in the binary form that ``form`` describes; the cast is needed
+  /// even if the column has this type, because its type may change during a run.
   func selection(of value: String) -> String {
     let type =
       switch form {
@@ -78,9 +77,8 @@ extension PostgresColumn {
     1005, 1007, 1016, 1009, 1015, 1231,
   ]
 
-  /// The type for comparing values with existing ones, and for casting texts.
-  ///
-  /// A text too long for the column must be refused, not truncated by a cast.
+  /// The type for comparing values with existing ones, and for casting texts; a text too long for
+  /// the column must be refused, not truncated by a cast.
   var comparedType: String {
     switch baseType {
     case 1043: "pg_catalog.varchar"

@@ -9,15 +9,11 @@ package struct PostgresDatabase: Sendable, Hashable {
   /// Whether the server is a standby, which is read-only.
   package let isInRecovery: Bool
   package let isReadOnlyByDefault: Bool
-  /// The UUID for identifiers of a database that stores none.
-  ///
-  /// It derives from the cluster and the database's OID, so a standby and a physical backup share
-  /// it.
+  /// The UUID for identifiers of a database that stores none; it derives from the cluster and the
+  /// database's OID, so a standby and a physical backup share it.
   package let derivedIdentity: String
 
-  /// Asks the server.
-  ///
-  /// Must not be called inside a transaction, since a refusal would abort it.
+  /// Asks the server; must not be called inside a transaction, since a refusal would abort it.
   package init(of session: PostgresSession) throws(BatchError) {
     let facts = try session.execute(
       """

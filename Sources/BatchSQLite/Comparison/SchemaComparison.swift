@@ -6,8 +6,7 @@ struct SchemaComparison: Sendable {
   private(set) var tables: [ComparedTable] = []
   private(set) var uncompared: [UncomparedTable] = []
 
-  /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`.
-  ///
+  /// Compares the schemas, except `_batch_…` tables of runs and SQLite's `sqlite_stat…`;
   /// `isCreated` is whether the other file may lack a table.
   init(
     in connection: Connection,

@@ -23,9 +23,8 @@ struct CachedModel {
   /// The stored properties of each entity, including inherited ones.
   private(set) var entities: [String: [Property]] = [:]
 
-  /// The maximum size of a model in bytes, packed or not.
-  ///
-  /// The model of an app with a thousand entities has a few hundred thousand bytes.
+  /// The maximum size of a model in bytes, packed or not; the model of an app with a thousand
+  /// entities has a few hundred thousand bytes.
   private static let byteLimit = 64 << 20
 
   init(_ packed: [UInt8]) throws(ByteReader.Damage) {

@@ -33,9 +33,8 @@ package enum CoreDataType: Sendable, Hashable {
       }
   }
 
-  /// The type from a column's declaration, for stores without a model.
-  ///
-  /// It does not show whether a number is a boolean, or bytes are a UUID.
+  /// The type from a column's declaration, for stores without a model; it does not show whether a
+  /// number is a boolean, or bytes are a UUID.
   init(declared type: String) {
     self =
       switch type.uppercased() {

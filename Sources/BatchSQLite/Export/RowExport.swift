@@ -74,9 +74,8 @@ package struct RowExport: Sendable {
     return selected
   }
 
-  /// The same statement, whose rows are collected in a block.
-  ///
-  /// An aggregate gets them in the order in which SQLite finds them.
+  /// The same statement, whose rows are collected in a block; an aggregate gets them in the order
+  /// in which SQLite finds them.
   private func collectingSQL(for keys: ChunkKeys, of entity: Entity) -> String {
     let condition = keys.condition(key: key)
     if entity.kind == .table, entity.standIn == nil {

@@ -10,9 +10,8 @@ extension ExpressionScanner {
     conjuncts(of: tokens[...]).map { text(of: $0) }
   }
 
-  /// Whether the expression contains a subquery.
-  ///
-  /// Without quotes, `SELECT`, `VALUES` and `IN` are never names.
+  /// Whether the expression contains a subquery; without quotes, `SELECT`, `VALUES` and `IN` are
+  /// never names.
   var holdsSubquery: Bool {
     tokens.indices.contains { index in
       let token = tokens[index]

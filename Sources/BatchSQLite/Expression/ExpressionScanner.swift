@@ -51,10 +51,8 @@ struct ExpressionScanner {
     if tokens.isEmpty { throw Refusal("the \(subject) is empty") }
   }
 
-  /// The text with backticks instead of double quotes around names.
-  ///
-  /// SQLite treats an unknown name in double quotes as a string, and so a misspelled column as a
-  /// constant.
+  /// The text with backticks instead of double quotes around names; SQLite treats an unknown name
+  /// in double quotes as a string, and so a misspelled column as a constant.
   var textWithoutStringNames: String {
     var rewritten: [UInt8] = []
     var end = 0

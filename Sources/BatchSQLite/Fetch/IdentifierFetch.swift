@@ -8,9 +8,8 @@ package import BatchIdentifiers
 /// connection, all from the same snapshot of the database. Otherwise, a single reader fetches
 /// everything.
 package struct IdentifierFetch: Sendable {
-  /// The approximate number of ranges per reader.
-  ///
-  /// A reader takes the next range when it finishes one, since rows may be distributed unevenly.
+  /// The approximate number of ranges per reader; a reader takes the next range when it finishes
+  /// one, since rows may be distributed unevenly.
   private static let rangesPerReader = 8
   /// The smallest span of rowids that justifies a second connection.
   private static let smallestSpan = 100_000

@@ -134,9 +134,8 @@ package struct IdentifierQuery: Sendable {
       + " ORDER BY \(order)\(window.sql)"
   }
 
-  /// The query in rowid order, unless an order was requested or decides which rows are selected.
-  ///
-  /// In rowid order, the rows of a chunk share pages, whatever their keys are.
+  /// The query in rowid order, unless an order was requested or decides which rows are selected; in
+  /// rowid order, the rows of a chunk share pages, whatever their keys are.
   package func inRowIDOrder() -> IdentifierQuery {
     guard let name = key.rowIDName, entity.kind == .table, termOrder.isEmpty, window.isWhole else {
       return self
@@ -177,9 +176,8 @@ package struct IdentifierQuery: Sendable {
     try fetch(in: connection, store: store, spill: nil).loaded()
   }
 
-  /// Fetches the identifiers, whose blocks go where `spill` says.
-  ///
-  /// Must be called inside one read transaction.
+  /// Fetches the identifiers, whose blocks go where `spill` says; must be called inside one read
+  /// transaction.
   func fetch(
     in connection: Connection,
     store: StoreIdentity,
@@ -425,9 +423,8 @@ package struct IdentifierQuery: Sendable {
     }
   }
 
-  /// Reads columns of the rows that satisfy the request, without duplicate combinations of values.
-  ///
-  /// Texts are equal if their bytes are, whatever the column's collation.
+  /// Reads columns of the rows that satisfy the request, without duplicate combinations of values;
+  /// texts are equal if their bytes are, whatever the column's collation.
   package func selectDistinct(
     _ columns: [String],
     in connection: Connection

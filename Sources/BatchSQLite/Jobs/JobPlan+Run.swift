@@ -4,9 +4,8 @@ package import BatchIdentifiers
 import SystemPackage
 
 extension JobPlan {
-  /// The fingerprint of what determines the run's rows and what it writes.
-  ///
-  /// The store is compared separately, since it may get its UUID between two runs.
+  /// The fingerprint of what determines the run's rows and what it writes; the store is compared
+  /// separately, since it may get its UUID between two runs.
   package func fingerprint(identifiersHash: String?) -> JobFingerprint {
     JobFingerprint(
       job: job,

@@ -3,9 +3,7 @@ import BatchJobs
 package import BatchIdentifiers
 
 extension RunCause {
-  /// The job's open database.
-  ///
-  /// A Core Data store can be written only if the job says so.
+  /// The job's open database; a Core Data store can be written only if the job says so.
   package func openStore(isReadOnly: Bool = false) async throws(BatchError) -> Store {
     try await Store(
       keepingOpen: database.path.string,

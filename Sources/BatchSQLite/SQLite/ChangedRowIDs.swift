@@ -11,9 +11,7 @@ final class ChangedRowIDs {
   @unsafe fileprivate struct Notes {
     var operation: Int32
     var table: UnsafeMutablePointer<CChar>
-    /// The last name from SQLite.
-    ///
-    /// Within a statement, the name of a table stays at one address.
+    /// The last name from SQLite; within a statement, the name of a table stays at one address.
     var lastName: UnsafePointer<CChar>?
     var isTable = false
     var rowIDs: UnsafeMutablePointer<Int64>
@@ -23,9 +21,7 @@ final class ChangedRowIDs {
 
   fileprivate let notes: UnsafeMutablePointer<Notes>
 
-  /// Makes room for the rowids of one statement.
-  ///
-  /// If there are more, the rest is dropped.
+  /// Makes room for the rowids of one statement; if there are more, the rest is dropped.
   fileprivate init(of table: String, deleted: Bool, atMost capacity: Int) {
     let name = UnsafeMutablePointer<CChar>.allocate(capacity: table.utf8.count + 1)
     for (index, byte) in table.utf8.enumerated() {
@@ -58,9 +54,8 @@ final class ChangedRowIDs {
 }
 
 extension Connection {
-  /// Runs `body` while recording which rows of a table are updated, or deleted if `deleted`.
-  ///
-  /// A statement finds at most `capacity` rows.
+  /// Runs `body` while recording which rows of a table are updated, or deleted if `deleted`; a
+  /// statement finds at most `capacity` rows.
   func notingRowIDs<Result>(
     of table: String,
     deleted: Bool,

@@ -75,9 +75,8 @@ extension Connection {
     try statement.run()
   }
 
-  /// Connects the virtual tables that expressions may read.
-  ///
-  /// Connecting a table declares its columns with CREATE TABLE, which the authorizer would refuse.
+  /// Connects the virtual tables that expressions may read; connecting a table declares its columns
+  /// with CREATE TABLE, which the authorizer would refuse.
   private func connectVirtualTables() {
     guard !hasConnectedVirtualTables else { return }
     hasConnectedVirtualTables = true

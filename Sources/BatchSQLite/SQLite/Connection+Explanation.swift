@@ -41,9 +41,8 @@ extension Connection {
     return explained
   }
 
-  /// The error with the unknown collation of a table's key.
-  ///
-  /// Without it, SQLite cannot plan the statement, and does not say why.
+  /// The error with the unknown collation of a table's key; without it, SQLite cannot plan the
+  /// statement, and does not say why.
   private func namingCollation(_ failed: SQLiteError) -> SQLiteError? {
     let statement = failed.sql.map { SQLWords($0).all } ?? []
     let words = (try? schemaObjects())?.used(by: statement).flatMap(\.words) ?? []

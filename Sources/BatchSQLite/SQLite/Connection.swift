@@ -12,9 +12,8 @@ package final class Connection {
   package struct Options: Sendable {
     package var isReadOnly = false
     package var busyTimeout = Duration.seconds(5)
-    /// The size of the page cache in KiB.
-    ///
-    /// This is the memory that grows with the work of one transaction.
+    /// The size of the page cache in KiB; this is the memory that grows with the work of one
+    /// transaction.
     package var cacheSizeKiB = 4_096
     /// Extensions of SQLite to load: paths, or names for the system's loader.
     package var extensions: [String]
@@ -75,9 +74,8 @@ package final class Connection {
   let busyTimeout: Duration
   private let statements: StatementCache
 
-  /// Opens an existing database by its absolute path.
-  ///
-  /// A relative path that starts with `file:` would be parsed as a URI.
+  /// Opens an existing database by its absolute path; a relative path that starts with `file:`
+  /// would be parsed as a URI.
   package init(path: String, options: Options = Options()) throws(BatchError) {
     var handle: OpaquePointer?
     let access =

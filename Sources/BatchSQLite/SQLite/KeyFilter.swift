@@ -16,9 +16,7 @@ final class KeyFilter {
   static let foundName = "_batch_found"
 
   private var keys: [Int64] = []
-  /// The index of the last key found.
-  ///
-  /// Rows ascend, so the next one is near.
+  /// The index of the last key found; rows ascend, so the next one is near.
   private var cursor = 0
   private var matcher = KeyMatcher(.integers([]))
   /// The rowid of each key's row, if `_batch_found` has recorded it.
@@ -99,9 +97,7 @@ final class KeyFilter {
     cursor = 0
   }
 
-  /// Sets the keys to number.
-  ///
-  /// The statement fails if more than `missLimit` rows have other keys.
+  /// Sets the keys to number; the statement fails if more than `missLimit` rows have other keys.
   func number(_ keys: KeyMatcher.Keys, notingRows notesRows: Bool, missLimit: Int) {
     matcher = KeyMatcher(keys, missLimit: missLimit)
     rowIDs = notesRows ? Array(repeating: nil, count: keys.count) : []

@@ -16,9 +16,8 @@ struct KeyMatcher {
     }
   }
 
-  /// The keys if they are integers.
-  ///
-  /// Not in an enum, because its payload would be retained for each row.
+  /// The keys if they are integers; not in an enum, because its payload would be retained for each
+  /// row.
   private let integers: [Int64]
   private let encoded: EncodedKeys
   private let isEncoded: Bool

@@ -3,9 +3,8 @@ import BatchIdentifiers
 import BatchPlatform
 import CSQLite
 
-/// Waits for locks of other connections, until a time limit or a stop of the run.
-///
-/// SQLite's own wait, `sqlite3_busy_timeout`, notices neither a stop nor an interrupt.
+/// Waits for locks of other connections, until a time limit or a stop of the run; SQLite's own
+/// wait, `sqlite3_busy_timeout`, notices neither a stop nor an interrupt.
 @safe
 package final class LockWait: Sendable {
   private struct State {

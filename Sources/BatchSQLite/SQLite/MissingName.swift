@@ -61,9 +61,7 @@ struct MissingName {
     }
   }
 
-  /// Whether a statement itself needs it.
-  ///
-  /// Only a table has a module or a tokenizer.
+  /// Whether a statement itself needs it; only a table has a module or a tokenizer.
   func isAsked(by statement: [String]) -> Bool {
     [.module, .tokenizer].contains(kind) ? false : isNamed(in: statement)
   }

@@ -26,9 +26,7 @@ struct RegularExpression {
   private let steps: [Step]
   private let ignoresCase: Bool
 
-  /// Compiles an expression in UTF-8.
-  ///
-  /// `ignoresCase` applies only to the letters A to Z.
+  /// Compiles an expression in UTF-8; `ignoresCase` applies only to the letters A to Z.
   init(_ pattern: UnsafeRawBufferPointer, ignoringCase ignoresCase: Bool = false) throws(Refusal) {
     self.ignoresCase = ignoresCase
     var scalars: [UInt32] = []

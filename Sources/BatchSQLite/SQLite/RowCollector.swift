@@ -11,18 +11,15 @@ import CSQLite
 @safe
 final class RowCollector {
   private static let name = "_batch_collect"
-  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>).
-  ///
-  /// The first one is the number of a column.
+  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>); the first one is
+  /// the number of a column.
   private static let mostValues = 126
 
   private var block: UnsafeMutablePointer<ValueBlock>?
   private var isUTF8 = true
   private var obstacle: Obstacle?
 
-  /// The number of bytes of texts and blobs to hold.
-  ///
-  /// The row that reaches it is the last.
+  /// The number of bytes of texts and blobs to hold; the row that reaches it is the last.
   private var byteLimit = Int.max
 
   private enum Obstacle {

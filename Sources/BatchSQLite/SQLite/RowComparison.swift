@@ -23,9 +23,8 @@ final class RowComparison {
     case copied
   }
 
-  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>).
-  ///
-  /// The first one is a number.
+  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>); the first one is
+  /// a number.
   private static let mostPairs = 63
   private static let differs = "_batch_differs"
   private static let counts = "_batch_counts"
@@ -52,9 +51,8 @@ final class RowComparison {
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// The SQL for whether to report two rows.
-  ///
-  /// Counts them and their differing columns, except those in `free`.
+  /// The SQL for whether to report two rows; counts them and their differing columns, except those
+  /// in `free`.
   static func count(
     _ columns: [String],
     but free: Set<String> = [],
@@ -79,9 +77,7 @@ final class RowComparison {
   }
 
   /// The values of columns in two rows, as the arguments of each call, with the number of its first
-  /// column.
-  ///
-  /// Excluded columns become constants.
+  /// column; excluded columns become constants.
   private static func pairs(
     _ columns: [String],
     but free: Set<String> = [],

@@ -8,9 +8,8 @@ package enum SQLName {
   @usableFromInline
   package static func quoted(_ name: String) -> String { quoted(name, by: UInt8(ascii: "`")) }
 
-  /// The name in double quotes, as in standard SQL.
-  ///
-  /// For definitions that people read, where a name cannot be taken for a string.
+  /// The name in double quotes, as in standard SQL; for definitions that people read, where a name
+  /// cannot be taken for a string.
   package static func standard(_ name: String) -> String { quoted(name, by: UInt8(ascii: "\"")) }
 
   private static func quoted(_ name: String, by quote: UInt8) -> String {
@@ -28,9 +27,7 @@ package enum SQLName {
     names.map(standard).joined(separator: ", ")
   }
 
-  /// Whether SQLite considers two names equal.
-  ///
-  /// It ignores the case of ASCII letters only.
+  /// Whether SQLite considers two names equal; it ignores the case of ASCII letters only.
   package static func equal(_ left: String, _ right: String) -> Bool {
     left.utf8.count == right.utf8.count
       && zip(left.utf8, right.utf8).allSatisfy { folded($0) == folded($1) }

@@ -48,9 +48,8 @@ package struct SQLText {
     combined(conditions[...], .false, or)
   }
 
-  /// Combines a few operands in a list, where SQLite finds those that an index serves.
-  ///
-  /// Combines many in halves, because SQLite refuses expressions deeper than 1,000.
+  /// Combines a few operands in a list, where SQLite finds those that an index serves; combines
+  /// many in halves, because SQLite refuses expressions deeper than 1,000.
   private static func combined(
     _ conditions: ArraySlice<SQLText>,
     _ none: SQLText,

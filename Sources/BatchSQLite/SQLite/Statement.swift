@@ -2,9 +2,8 @@ package import BatchRuns
 package import BatchIdentifiers
 import CSQLite
 
-/// A compiled statement with a single owner, which returns to its connection's cache when released.
-///
-/// Parameters are numbered from 1 and columns from 0, as in SQLite.
+/// A compiled statement with a single owner, which returns to its connection's cache when released;
+/// parameters are numbered from 1 and columns from 0, as in SQLite.
 @safe
 package struct Statement: ~Copyable {
   package let sql: String

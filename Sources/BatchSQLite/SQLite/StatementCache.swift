@@ -1,8 +1,6 @@
 import CSQLite
 
-/// Idle compiled statements, by text.
-///
-/// If there are too many, the least recently used is dropped.
+/// Idle compiled statements, by text; if there are too many, the least recently used is dropped.
 @safe
 final class StatementCache {
   private static let limit = 64

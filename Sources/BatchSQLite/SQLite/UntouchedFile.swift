@@ -10,9 +10,7 @@ struct UntouchedFile {
     case file
     /// A log with an index, which is opened read-only.
     case log
-    /// A log without an index, since no process has it open.
-    ///
-    /// SQLite makes the index in memory.
+    /// A log without an index, since no process has it open; SQLite makes the index in memory.
     case logAlone
   }
 
@@ -52,10 +50,8 @@ struct UntouchedFile {
     }
   }
 
-  /// The URI of a file without a log.
-  ///
-  /// It cannot be written at the moment, because both log files exist while a database with a log
-  /// is open.
+  /// The URI of a file without a log; it cannot be written at the moment, because both log files
+  /// exist while a database with a log is open.
   var immutableURI: String { "\(uri)?immutable=1" }
 
   var keepsIndexInMemory: Bool { access == .logAlone }

@@ -28,9 +28,7 @@ final class ValueFunction {
   /// The block's row for the statement's first row.
   private var start = 0
   private var lookup = Lookup.single
-  /// The index of the last key found.
-  ///
-  /// Rows nearly always ascend.
+  /// The index of the last key found; rows nearly always ascend.
   private var cursor = 0
 
   /// Registers the functions on a connection, which must not outlive this object.
@@ -120,9 +118,8 @@ final class ValueFunction {
 
 extension ValueFunction {
   private static let sameName = "_batch_same"
-  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>).
-  ///
-  /// The first two are not values.
+  /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>); the first two are
+  /// not values.
   private static let mostValues = 125
 
   /// The condition that some columns of a row are unchanged; `rowID` names its rowid.

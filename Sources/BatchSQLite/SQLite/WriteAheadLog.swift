@@ -146,9 +146,7 @@ extension Connection {
   }
 
   /// Moves pages of the log by the given kind of checkpoint, and waits for others up to
-  /// `lockTimeout`.
-  ///
-  /// `startsAnew` is whether the next commit restarts a log that is fully copied.
+  /// `lockTimeout`; `startsAnew` is whether the next commit restarts a log that is fully copied.
   private func checkpoint(
     _ mode: Int32,
     lockTimeout: Duration = .zero,

@@ -45,10 +45,8 @@ package enum ChunkKeys: Sendable {
     return .runs(runs)
   }
 
-  /// The same keys, in a form that finds their rows without an SQL function.
-  ///
-  /// If a statement calls a function, SQLite keeps the pages that it changes, to restore them if
-  /// the function fails.
+  /// The same keys, in a form that finds their rows without an SQL function; if a statement calls a
+  /// function, SQLite keeps the pages that it changes, to restore them if the function fails.
   var unfiltered: ChunkKeys {
     switch self {
     case .filtered(let keys): .runs(Self.runs(of: keys).runs)
@@ -116,9 +114,8 @@ extension ChunkKeys {
     return " NOT INDEXED"
   }
 
-  /// The condition that finds rows by keys of this form.
-  ///
-  /// Its parameters start with `@`, which no expression of a job may use.
+  /// The condition that finds rows by keys of this form; its parameters start with `@`, which no
+  /// expression of a job may use.
   package func condition(key: EntityKey) -> String {
     switch self {
     case .runs, .filtered: return condition(onRowID: rowID(of: key))
@@ -204,10 +201,8 @@ extension ChunkKeys {
     }
   }
 
-  /// The same keys, each with its own statement.
-  ///
-  /// If SQLite knows that a statement concerns one row, it need not collect rows before changing
-  /// them.
+  /// The same keys, each with its own statement; if SQLite knows that a statement concerns one row,
+  /// it need not collect rows before changing them.
   package var singly: ChunkKeys {
     switch self {
     case .runs(let runs): .integers(runs.flatMap(\.self))

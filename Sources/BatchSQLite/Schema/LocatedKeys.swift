@@ -102,9 +102,7 @@ package struct LocatedKeys: Sendable {
   }
 
   /// Binds the rowids for each execution of a statement, and passes the affected identifiers to
-  /// `body`.
-  ///
-  /// Identifiers without a row belong to the execution before them.
+  /// `body`; identifiers without a row belong to the execution before them.
   func forEachBinding(
     of statement: borrowing Statement,
     key: EntityKey,

@@ -1,9 +1,8 @@
 import BatchRuns
 
 extension SQLValue {
-  /// The value of a column's DEFAULT in the schema, if it is a literal.
-  ///
-  /// SQLite computes an expression such as `CURRENT_TIMESTAMP` only when a row is inserted.
+  /// The value of a column's DEFAULT in the schema, if it is a literal; SQLite computes an
+  /// expression such as `CURRENT_TIMESTAMP` only when a row is inserted.
   package init?(literal text: String) {
     var text = text.trimmedOfSpaces
     while text.hasPrefix("("), text.hasSuffix(")") {

@@ -241,9 +241,7 @@ private func uniqueKeys(
   return keys
 }
 
-/// The names of a table's rowid.
-///
-/// A column of the same name hides one.
+/// The names of a table's rowid; a column of the same name hides one.
 enum RowIDName {
   static let all = ["rowid", "_rowid_", "oid"]
 

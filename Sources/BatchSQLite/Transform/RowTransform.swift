@@ -107,10 +107,8 @@ package struct RowTransform: Sendable {
 
   // MARK: The statements
 
-  /// The statement that reads rows by keys of this form.
-  ///
-  /// After the declared columns, it collects whether a row satisfies `where`, if that is checked
-  /// again, and the key of a range.
+  /// The statement that reads rows by keys of this form; after the declared columns, it collects
+  /// whether a row satisfies `where`, if that is checked again, and the key of a range.
   package func readSQL(for keys: ChunkKeys) -> String {
     var columns = reads.map(SQLName.quoted)
     // As in an export, a column distinguishes rows that no longer satisfy `where` from missing
@@ -133,9 +131,8 @@ package struct RowTransform: Sendable {
     try target.compile(in: connection)
   }
 
-  /// Reads the declared columns of a chunk's rows, in the caller's transaction.
-  ///
-  /// Stops at the row whose texts and blobs reach `byteLimit` bytes.
+  /// Reads the declared columns of a chunk's rows, in the caller's transaction; stops at the row
+  /// whose texts and blobs reach `byteLimit` bytes.
   func read(
     _ keys: ChunkKeys,
     at first: Int,

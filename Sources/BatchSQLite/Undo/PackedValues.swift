@@ -23,9 +23,8 @@ enum PackedValues {
 
   // MARK: Packing
 
-  /// Packs values.
-  ///
-  /// `reference` contains values known when unpacking, with a row for each row of `block`.
+  /// Packs values; `reference` contains values known when unpacking, with a row for each row of
+  /// `block`.
   static func pack(_ block: ValueBlock, relativeTo reference: ValueBlock? = nil) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(block.count * block.columnCount * 2 + block.bytes.count)

@@ -1,9 +1,8 @@
 package import BatchPlatform
 
 extension Decimal {
-  /// Parses a whole text `[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?`.
-  ///
-  /// `Decimal(string:)` would accept a prefix, and takes ten times as long for a few digits.
+  /// Parses a whole text `[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?`; `Decimal(string:)` would
+  /// accept a prefix, and takes ten times as long for a few digits.
   package init?(wholeText text: String) {
     var rest = text.utf8[...]
     var significand: UInt64 = 0

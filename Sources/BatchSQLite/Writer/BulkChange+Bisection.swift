@@ -79,9 +79,8 @@ extension BulkChange {
     }
   }
 
-  /// The error with the identifier of its row, found by bisection.
-  ///
-  /// Begins a new transaction that the caller must roll back.
+  /// The error with the identifier of its row, found by bisection; begins a new transaction that
+  /// the caller must roll back.
   private func culprit(
     of failure: BatchError,
     _ keys: ChunkKeys,

@@ -29,9 +29,8 @@ extension BulkChange {
     return change
   }
 
-  /// Whether workers read the old rows for the records while the lane writes other chunks.
-  ///
-  /// A deletion cannot: it records the rows that it finds when it runs.
+  /// Whether workers read the old rows for the records while the lane writes other chunks; a
+  /// deletion cannot: it records the rows that it finds when it runs.
   var recordsAhead: Bool { undoRun != nil && isIndependent && !undoShape.isDeletion }
 
   /// The rows that the change will write.
@@ -95,10 +94,8 @@ extension BulkChange {
     }
   }
 
-  /// Saves the rows before and after the change.
-  ///
-  /// The new rows are read in the change's transaction, to include the effects of triggers,
-  /// defaults and types.
+  /// Saves the rows before and after the change; the new rows are read in the change's transaction,
+  /// to include the effects of triggers, defaults and types.
   func record(
     _ before: RowsBefore,
     of keys: ChunkKeys,
@@ -162,9 +159,8 @@ extension BulkChange {
 }
 
 extension ValueBlock {
-  /// The rows in the order of another block, which begins with the same key columns.
-  ///
-  /// Rows missing from this block have no values.
+  /// The rows in the order of another block, which begins with the same key columns; rows missing
+  /// from this block have no values.
   fileprivate func aligned(with other: ValueBlock, by keyCount: Int) -> ValueBlock {
     let isAligned =
       count == other.count

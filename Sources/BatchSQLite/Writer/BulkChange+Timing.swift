@@ -14,14 +14,11 @@ package struct TriedChunks: Sendable {
     self.pages += pages
   }
 
-  /// The seconds per identifier.
-  ///
-  /// This is the median, since other processes may have used the processor.
+  /// The seconds per identifier; this is the median, since other processes may have used the
+  /// processor.
   package var secondsPerRow: Double { times.sorted()[times.count / 2] }
 
-  /// The pages read per identifier.
-  ///
-  /// A change writes nearly all of them.
+  /// The pages read per identifier; a change writes nearly all of them.
   package var pagesPerRow: Double { Double(pages) / Double(max(rows, 1)) }
 }
 

@@ -27,9 +27,7 @@ extension BulkChange {
   }
 
   /// The tables and columns that triggers and foreign-key actions write in response to the change,
-  /// possibly in the same table.
-  ///
-  /// This is an upper bound if it depends on the rows.
+  /// possibly in the same table; this is an upper bound if it depends on the rows.
   package func effects(
     enforcesForeignKeys: Bool,
     in connection: Connection

@@ -23,9 +23,8 @@ extension BulkChange {
     return try write(to: ahead.keys, before: ahead.rows, onFailure: policy, in: connection)
   }
 
-  /// The keys with the locations of their rows, read inside the caller's transaction.
-  ///
-  /// Keys stay as they are if rows change one by one.
+  /// The keys with the locations of their rows, read inside the caller's transaction; keys stay as
+  /// they are if rows change one by one.
   func located(_ keys: ChunkKeys, in connection: Connection) throws(BatchError) -> ChunkKeys {
     guard isIndependent else { return keys }
     return try keys.located(by: key, in: entity, isRangeEnough: isRangeEnough, connection)
@@ -104,18 +103,14 @@ extension BulkChange {
     return written
   }
 
-  /// Whether a row may get another key.
-  ///
-  /// The change sets no key column, but SQLite may compute a generated one from columns that are
-  /// set.
+  /// Whether a row may get another key; the change sets no key column, but SQLite may compute a
+  /// generated one from columns that are set.
   private var mayChangeKeys: Bool {
     !isDeletion && entity.attributes.contains { $0.isGenerated && key.columns.contains($0.column) }
   }
 
-  /// Refuses a change after which the old keys no longer find the changed rows.
-  ///
-  /// An undo or a comparison would miss them, and another row of the list could now have such a
-  /// key.
+  /// Refuses a change after which the old keys no longer find the changed rows; an undo or a
+  /// comparison would miss them, and another row of the list could now have such a key.
   private func requireSameKeys(
     _ keys: ChunkKeys,
     except missed: RangeSet<Int>,

@@ -13,9 +13,8 @@ extension Recheck {
   }
 }
 
-/// A change that SQL alone can make.
-///
-/// The identifiers of a chunk go directly to the writer lane, and no rows are read.
+/// A change that SQL alone can make; the identifiers of a chunk go directly to the writer lane, and
+/// no rows are read.
 package struct BulkChange: Sendable {
   package enum Action: Sendable {
     case update([(column: String, value: SQLExpression)])
@@ -49,9 +48,8 @@ package struct BulkChange: Sendable {
   var undoRun: String?
   /// The schema that each chunk requires; nil to accept any.
   var expected: ExpectedSchema?
-  /// Whether rows read by a worker stay current until their turn unless another connection commits.
-  ///
-  /// This holds if changing one row affects no other.
+  /// Whether rows read by a worker stay current until their turn unless another connection commits;
+  /// this holds if changing one row affects no other.
   package var isIndependent = false
   /// Whether the outcome of rows depends on the order in which they change; see
   /// ``dependsOnOrder(_:enforcesForeignKeys:in:)``.
@@ -165,10 +163,8 @@ package struct BulkChange: Sendable {
     for sql in statements { _ = try connection.prepare(sql) }
   }
 
-  /// The statements of a chunk that can be compiled now.
-  ///
-  /// Excludes those that name an archive that does not exist yet, since a new archive has no
-  /// triggers.
+  /// The statements of a chunk that can be compiled now; excludes those that name an archive that
+  /// does not exist yet, since a new archive has no triggers.
   package var statements: [String] {
     let keys = ChunkKeys.shape(of: key)
     let archiving = archiveCreation == nil ? archiveSQL(for: keys) : nil

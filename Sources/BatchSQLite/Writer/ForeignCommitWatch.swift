@@ -19,9 +19,8 @@ package final class ForeignCommitWatch: Sendable {
     version = Atomic(try connection.dataVersion())
   }
 
-  /// The number of checks so far.
-  ///
-  /// A worker notes it before reading, since any commit found by then is part of what it reads.
+  /// The number of checks so far; a worker notes it before reading, since any commit found by then
+  /// is part of what it reads.
   package var lookCount: Int { looks.load(ordering: .acquiring) }
 
   /// Checks for commits, and returns whether another connection has committed since the given

@@ -23,9 +23,7 @@ final class LogCheckpointer {
   private var pass: (task: Task<Void, Never>, end: Lock<Result<Void, BatchError>?>)?
   /// Whether a pass has run since the lane's last checkpoint.
   private var hasPassed = false
-  /// Why the log could not be checkpointed after a chunk was committed.
-  ///
-  /// The chunk itself succeeded.
+  /// Why the log could not be checkpointed after a chunk was committed; the chunk itself succeeded.
   private var failure: BatchError?
   private var triedAt: ContinuousClock.Instant?
 
@@ -105,9 +103,7 @@ final class LogCheckpointer {
     pass = (task, end)
   }
 
-  /// Whether a pass is running.
-  ///
-  /// Collects the result of a pass that has ended.
+  /// Whether a pass is running; collects the result of a pass that has ended.
   private var isPassing: Bool {
     guard let end = pass?.end.withLock({ $0 }) else { return pass != nil }
     pass = nil
@@ -138,9 +134,7 @@ final class LogCheckpointer {
     }
   }
 
-  /// Whether a commit may try again to restart the log.
-  ///
-  /// Each attempt makes the log longer.
+  /// Whether a commit may try again to restart the log; each attempt makes the log longer.
   private func mayCommit(at now: ContinuousClock.Instant) -> Bool {
     if let triedAt, triedAt.duration(to: now) < .seconds(10) { return false }
     triedAt = now

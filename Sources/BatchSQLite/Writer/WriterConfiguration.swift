@@ -4,9 +4,7 @@ package struct WriterConfiguration: Sendable {
   /// When a commit waits for the disk.
   package var synchronous = Synchronous.normal
   package var usesWriteAheadLog = true
-  /// Whether foreign keys are enforced.
-  ///
-  /// SQLite's default is not to.
+  /// Whether foreign keys are enforced; SQLite's default is not to.
   package var enforcesForeignKeys = false
   package var runsTriggers = true
   /// How long other writers may wait for a chunk; nil for no limit.

@@ -271,9 +271,7 @@ package actor WriterLane {
     try connection.peakLogBytes()
   }
 
-  /// Closes the lane's connections.
-  ///
-  /// The lane must not be used afterwards.
+  /// Closes the lane's connections; the lane must not be used afterwards.
   package func close() async {
     await log.currentPass?.value
     await log.checkpointer.close()

@@ -8,9 +8,8 @@ final class WrittenPages: Sendable {
 
   private let pageSize: Int
   private let isScattered = Atomic(false)
-  /// Whether statement journals are in memory.
-  ///
-  /// Otherwise, SQLite creates and removes a file for each chunk.
+  /// Whether statement journals are in memory; otherwise, SQLite creates and removes a file for
+  /// each chunk.
   private let keepsJournals = Atomic(false)
 
   init(ofBytes pageSize: Int) {
@@ -18,9 +17,7 @@ final class WrittenPages: Sendable {
   }
 
   /// Whether each row of the last chunks changed a page of its own, as rows of random keys do in
-  /// the key's index.
-  ///
-  /// Can be read from any thread.
+  /// the key's index; can be read from any thread.
   var areScattered: Bool { isScattered.load(ordering: .relaxed) }
 
   /// Records how many pages a transaction has written for its rows.
