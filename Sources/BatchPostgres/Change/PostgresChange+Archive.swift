@@ -7,8 +7,6 @@ extension PostgresChange {
     /// The columns that are copied; they have the same names in both tables.
     let columns: [String]
 
-    /// The archive table of this name; inside the caller's transaction.
-    ///
     /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if it does not
     ///   exist.
     package static func table(
@@ -34,8 +32,6 @@ extension PostgresChange {
       }
     }
 
-    /// Makes an archive with a column for each stored column of the source.
-    ///
     /// - Throws: `BatchError` of code `unknownAttribute`, with the statement to run, if a column is
     ///   missing or could change its values.
     package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {

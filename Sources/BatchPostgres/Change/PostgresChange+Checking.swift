@@ -2,9 +2,8 @@
 package import BatchIdentifiers
 
 extension PostgresChange {
-  /// Checks, before the first chunk, whether the change is possible at all; changes nothing.
-  ///
-  /// The session must be in no transaction.
+  /// Checks, before the first chunk and outside a transaction, whether the change is possible;
+  /// changes nothing.
   ///
   /// - Returns: Notes for the operator.
   /// - Throws: `BatchError` of code `readOnly` if the server or the role is read-only,

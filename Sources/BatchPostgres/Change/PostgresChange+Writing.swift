@@ -11,9 +11,8 @@ package protocol ChunkChange: Sendable {
   /// The schema required for a change; nil before a run begins.
   var expected: ExpectedTables? { get }
 
-  /// Verifies the schema, inside the caller's transaction or outside any.
-  ///
-  /// - Throws: `BatchError` of code `otherRun` if it has changed in a way that concerns the change.
+  /// - Throws: `BatchError` of code `otherRun` if the schema has changed in a way that concerns the
+  ///   change.
   func verifySchema(in session: PostgresSession) throws(BatchError)
 
   /// The single statement that changes the rows and returns their number; nil if one statement
@@ -70,9 +69,6 @@ extension ChunkChange {
   ///
   /// If ``WritingMethod/counting`` fails with an error for which ``canBeListed(_:)`` is true, the
   /// caller must roll back and use another method.
-  ///
-  /// - Throws: The error of the row that exceeds the allowed failures, or any error not about a
-  ///   single row.
   package func write(
     to rows: Rows,
     _ method: WritingMethod,
@@ -90,13 +86,6 @@ extension PostgresSession {
   /// Processes a chunk in parts: rolls back a part that fails and retries it in halves, down to
   /// single rows.
   ///
-  /// - Parameters:
-  ///   - count: The number of rows.
-  ///   - method: Whether to try all of them at once first.
-  ///   - policy: What happens to the chunk if a row fails.
-  ///   - isAboutRows: Whether an error is about the values of a row.
-  ///   - naming: Adds the row to its error.
-  ///   - body: Processes a part.
   /// - Returns: The rows that failed.
   /// - Throws: The error of the row that exceeds the allowed failures, or any error not about a
   ///   single row.
@@ -219,9 +208,9 @@ extension PostgresChange: ChunkChange {
 
   /// Changes rows by a statement that returns their numbers.
   ///
-  /// Rows not found in the expected pages are looked up anywhere. A row that was not changed but
-  /// matches afterwards may have begun to match in between. Such rows are locked and changed once
-  /// more.
+  /// Rows not found in the expected pages are looked up anywhere. Rows that were not changed but
+  /// match afterwards are locked and changed once more, since they may have begun to match in
+  /// between.
   private func listRows(
     _ keys: RowKeys,
     again isLocked: Bool = false,
@@ -283,11 +272,9 @@ extension PostgresChange: ChunkChange {
   }
 
   /// Finds out why rows were not changed: an existing row already had its new values, if the job
-  /// skips such rows, or did not satisfy `where`.
+  /// skips such rows, or did not satisfy `where`; the others have vanished.
   ///
-  /// The others have vanished.
-  ///
-  /// - Returns: These outcomes, and the numbers of the rows that match now.
+  /// Also returns the numbers of the rows that match now.
   private func passedOver(
     _ missed: RangeSet<Int>,
     of keys: RowKeys,
@@ -334,9 +321,7 @@ extension PostgresChange: ChunkChange {
     return try table.keepsRow(from: command, in: session)
   }
 
-  /// The numbers of keys in the first column, from 0.
-  ///
-  /// - Throws: `BatchError` of code `unstableKey` if a number occurs twice.
+  /// The numbers of keys in the first column, from 0; throws if a number occurs twice.
   private func numbers(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
     guard let numbers = result.numbers() else { throw table.ambiguous(key) }
     return numbers

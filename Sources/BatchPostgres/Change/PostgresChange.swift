@@ -84,10 +84,8 @@ package struct PostgresChange: Sendable {
       && (table.isAffectedByOrder(of: columns) || !expressions.allSatisfy(\.isAboutRow))
   }
 
-  /// What a run of it requires of the schema as it is now: the tables and columns that it reads and
-  /// writes.
-  ///
-  /// `keepsCopies` is whether deleted rows go to an archive that does not exist yet.
+  /// What a run requires of the schema; `keepsCopies` is whether it creates the archive of deleted
+  /// rows.
   package func expectedTables(
     keepingCopies keepsCopies: Bool = false,
     in database: PostgresDatabase,

@@ -128,11 +128,7 @@ package struct RowKeys: ChunkKeyList {
 
   // MARK: Statements
 
-  /// The condition that finds the rows, wherever they lie.
-  ///
-  /// `place` is the number of values that the statement takes before these.
-  ///
-  /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
+  /// The condition that finds the rows, after `place` other values of the statement.
   func condition(in table: PostgresTable, after place: Int) throws(BatchError) -> PostgresStatement
   {
     let columns = key.columns.map { PostgresName.qualified(table.name, $0.name) }
@@ -169,12 +165,8 @@ package struct RowKeys: ChunkKeyList {
     let values: PostgresArray
   }
 
-  /// The keys as a relation with their numbers from 1 in the column ``number``, and the condition
-  /// that joins it with the rows.
-  ///
-  /// `place` is the number of values that the statement takes before these.
-  ///
-  /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
+  /// The keys as a relation with their numbers from 1 in the column ``number``, after `place` other
+  /// values of the statement, and the condition that joins it with the rows.
   func relation(
     in table: PostgresTable,
     after place: Int,
@@ -194,10 +186,8 @@ package struct RowKeys: ChunkKeyList {
     )
   }
 
-  /// The parts of a statement that finds the rows, takes no values and does not rename the table:
-  /// the source, the condition, and the number of each row's key from 1.
-  ///
-  /// - Throws: `BatchError` of code `invalidIdentifier` for a key of other columns.
+  /// The source, the condition, and the number of each row's key from 1 for a statement that finds
+  /// the rows, takes no values and does not rename the table.
   func reading(
     in table: PostgresTable
   ) throws(BatchError) -> (source: String, condition: String, number: String) {

@@ -37,10 +37,8 @@ package struct ServerAdvice: Sendable {
   private let isDeletion: Bool
   private let hasTrigger: Bool
 
-  /// Asks the server, inside the caller's transaction.
-  ///
-  /// `columns` are those that are set, or nil if rows are deleted; `count` is how many rows the run
-  /// will change.
+  /// Asks the server, inside the caller's transaction, about a change of `count` rows; `columns` is
+  /// nil if rows are deleted.
   package init(
     on table: PostgresTable,
     setting columns: [String]?,

@@ -15,11 +15,10 @@ extension ServerHealth {
     ]
   }
 
-  /// Asks the server in one round trip, without a transaction.
+  /// Asks the server in one round trip, without a transaction; what a role may not see is NULL, not
+  /// an error.
   ///
-  /// `table` is the OID of the table that the run writes.
-  ///
-  /// What a role may not see is NULL, not an error.
+  /// `table` is the OID of the written table.
   package init(of table: Int64, in session: PostgresSession) throws(BatchError) {
     let row = try session.execute(Self.query, .literal(String(table)))
     self.init()

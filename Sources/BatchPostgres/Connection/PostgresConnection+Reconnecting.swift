@@ -25,8 +25,6 @@ extension PostgresConnection {
 
   /// Repeats an operation whose connection breaks, until a time limit that counts from the first
   /// break.
-  ///
-  /// - Throws: The error of `body`; `connectionLost` if the time is over or the task was cancelled.
   package static nonisolated func persistently<Result>(
     within reconnectTimeout: Duration,
     _ body: () async throws(BatchError) -> Result

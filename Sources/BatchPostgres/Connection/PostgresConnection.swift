@@ -2,10 +2,8 @@
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Owns a thread and a session, which it opens when needed and reopens after a loss.
-///
-/// Identifiers and values cross its boundary; the session and everything read through it stay
-/// inside.
+/// Owns a thread and a session, which it opens when needed and reopens after a loss; the session
+/// and everything read through it stay inside.
 package actor PostgresConnection {
   package typealias Connecting = @Sendable (_ label: String) -> PostgresConnection
 

@@ -4,12 +4,9 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, about a row at a
-  /// time.
+  /// Runs a `COPY … TO STDOUT` and calls `body` with its bytes as they arrive, cut anywhere.
   ///
-  /// The bytes may be cut anywhere. If `body` throws, the server is asked to end the statement.
-  ///
-  /// - Returns: The number of rows copied.
+  /// If `body` throws, the server is asked to end the statement. Returns the number of rows copied.
   @discardableResult
   package func copyOut(
     _ sql: String,
@@ -32,10 +29,8 @@ extension PostgresSession {
   /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT binary)` of
   /// `count` columns, and calls `body` with each row: its values, each preceded by its length.
   ///
-  /// If `body` returns false, the server is asked to end the statement, and a transaction begun by
-  /// the script is rolled back.
-  ///
-  /// - Returns: Whether all rows were read.
+  /// If `body` returns false, the server is asked to end the statement, a transaction begun by the
+  /// script is rolled back, and this returns false.
   @discardableResult
   package func copyRows(
     _ script: String,
@@ -54,13 +49,7 @@ extension PostgresSession {
     return copied != nil
   }
 
-  /// Runs our own statements in one message, one of them a `COPY … TO STDOUT (FORMAT csv)`, and
-  /// calls `body` with each row and its line feed.
-  ///
-  /// If `body` returns false, the server is asked to end the statement, and a transaction begun by
-  /// the script is rolled back.
-  ///
-  /// - Returns: Whether all rows were read.
+  /// The same with `COPY … TO STDOUT (FORMAT csv)`; calls `body` with each row and its line feed.
   @discardableResult
   package func copyLines(
     _ script: String,
@@ -78,9 +67,9 @@ extension PostgresSession {
   }
 
   /// Runs our own statements in one message, one of them a `COPY … TO STDOUT`, and calls `body`
-  /// with the bytes as they arrive, until it returns false.
+  /// with the bytes as they arrive.
   ///
-  /// - Returns: The number of rows that the server copied; nil if `body` returned false.
+  /// Returns the number of rows copied; nil if `body` returned false.
   private func copyPieces(
     _ script: String,
     _ body: (Span<UInt8>) throws(BatchError) -> Bool
@@ -126,8 +115,6 @@ extension PostgresSession {
   }
 
   /// Runs a `COPY … FROM STDIN` with the bytes that `body` writes; copies nothing if it throws.
-  ///
-  /// - Returns: The number of rows copied.
   @discardableResult
   package func copyIn(
     _ sql: String,

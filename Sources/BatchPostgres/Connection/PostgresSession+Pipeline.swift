@@ -27,8 +27,6 @@ extension PostgresSession {
   /// Runs statements in one round trip to the server, in order; after a failure, skips the rest.
   ///
   /// Only for bounded answers, since none is read until all statements are sent.
-  ///
-  /// - Returns: The answer to each statement.
   @discardableResult
   package func execute(
     together statements: [PostgresStatement]

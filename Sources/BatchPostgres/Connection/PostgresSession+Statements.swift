@@ -4,8 +4,6 @@ package import BatchIdentifiers
 import CPostgres
 
 extension PostgresSession {
-  /// Runs one statement to completion, and returns its rows, all of them in memory.
-  ///
   /// - Throws: `BatchError` by the server's code; `invalidSQL` if there are several statements.
   @discardableResult
   package func execute(
@@ -56,9 +54,7 @@ extension PostgresSession {
     try takeResults()
   }
 
-  /// Calls `body` with each row of a statement as it arrives, and keeps none.
-  ///
-  /// - Returns: The number of rows.
+  /// Calls `body` with each row of a statement as it arrives, and keeps none; returns their number.
   @discardableResult
   package func forEachRow(
     _ sql: String,
@@ -89,9 +85,8 @@ extension PostgresSession {
     return count
   }
 
-  /// Makes the server parse a statement and describe the columns of its rows; runs nothing.
-  ///
-  /// Only the types of `values` matter.
+  /// Makes the server parse a statement and describe its columns; only the types of `values`
+  /// matter.
   @discardableResult
   package func describe(
     _ sql: String,

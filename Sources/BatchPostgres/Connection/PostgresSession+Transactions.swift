@@ -46,10 +46,8 @@ package struct TransactionOptions: Sendable {
     self.searchPath = searchPath
   }
 
-  /// A transaction on the tables of runs, during which the process waits only for the server.
-  ///
-  /// If the process stops within it, the server frees the locks after ten seconds, so that other
-  /// hosts can continue.
+  /// A transaction on the tables of runs; if the process stops within it, the server frees the
+  /// locks after ten seconds, so that other hosts can continue.
   static let bookkeeping = TransactionOptions(.readCommitted, idleTimeout: .seconds(10))
 
   /// A transaction that parses statements and runs none that writes.
@@ -126,7 +124,7 @@ enum ValueSettings {
   /// A query whose values become texts under these settings, though they are computed under the
   /// session's.
   ///
-  /// The columns of `rows` have names; `columns` is what to select of them.
+  /// The columns of `rows` have names.
   static func query(over rows: String, selecting columns: [String]) -> String {
     // The server evaluates a condition without columns once, before it reads the first row, and
     // this condition needs all rows.

@@ -36,8 +36,6 @@ package final class PostgresSession {
   static let schemaVersionName = "_batch_schema"
   var hasDoneChunk = false
 
-  /// Connects to a server.
-  ///
   /// - Throws: `BatchError` of code `connectionLost` if no server answers, `accessDenied` if it
   ///   does not admit the role, `unsupportedVersion` if it is too old.
   package init(
@@ -189,10 +187,9 @@ package final class PostgresSession {
 
   // MARK: Answers
 
-  /// Waits until the server has sent something.
+  /// Waits until the server has sent something; false if the session is lost.
   ///
-  /// - Returns: Whether the session still exists. If not, libpq's calls return at once and change
-  ///   nothing, so the caller must not ask again.
+  /// Then libpq's calls return at once and change nothing, so the caller must not ask again.
   func waitForInput() -> Bool {
     let start = ContinuousClock.now
     var nextLook = start + (waits?.delay ?? .zero)
@@ -238,9 +235,7 @@ package final class PostgresSession {
     return last
   }
 
-  /// Ends an unwanted COPY; its result is the next answer.
-  ///
-  /// Until then, libpq keeps returning the same answer.
+  /// Ends an unwanted COPY, which libpq would otherwise return again and again; its result is next.
   func leaveCopy(_ status: ExecStatusType) {
     switch status {
     case PGRES_COPY_OUT:

@@ -34,8 +34,6 @@ package enum PostgresValue: Sendable, Hashable {
     }
   }
 
-  /// Appends the value in the form in which it is sent; nothing for NULL.
-  ///
   /// - Throws: `BatchError` of code `invalidValue` for a text with a NUL character, which
   ///   PostgreSQL cannot store.
   func append(to bytes: inout [UInt8]) throws(BatchError) {

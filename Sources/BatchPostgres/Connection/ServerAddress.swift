@@ -22,8 +22,6 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
   package let description: String
 
   /// Parses a URL: `postgres://user@host:5432/database?sslmode=require`.
-  ///
-  /// - Throws: `BatchError` of code `databaseAccess` if libpq cannot parse it.
   package init(url: String) throws(BatchError) {
     guard ["postgres://", "postgresql://"].contains(where: url.hasPrefix) else {
       throw BatchError(
@@ -133,10 +131,8 @@ package struct ServerAddress: Sendable, CustomStringConvertible {
 
   package var holdsPassword: Bool { !passwords.isEmpty }
 
-  /// The address for sessions whose messages omit some texts, the values of secret parameters.
-  ///
-  /// Texts of one or two characters are not hidden, because the rest of a message would reveal
-  /// them.
+  /// Omits the values of secret parameters from messages, except texts of one or two characters,
+  /// which the rest of a message would reveal.
   package func hiding(_ texts: [String]) -> ServerAddress {
     var address = self
     // Longer texts first, so that a text that is part of another does not split it.

@@ -21,10 +21,8 @@ package final class ServerWaits: Sendable {
   private let tell: @Sendable (_ words: String) -> Void
   private let state = Lock(State())
 
-  /// Reports the waits of sessions to be opened.
-  ///
-  /// After `lockLimit`, a statement that waits for a lock fails with code `busy`. Calls `tell` with
-  /// each new wait, in words.
+  /// Calls `tell` with each new wait, in words; after `lockLimit`, a statement that waits for a
+  /// lock fails with code `busy`.
   package init(
     at address: ServerAddress,
     lockLimit: Duration,
@@ -42,9 +40,7 @@ package final class ServerWaits: Sendable {
   /// How long a session waits before it asks what for, which is less than it may wait for a lock.
   var delay: Duration { min(.seconds(2), lockLimit / 2) }
 
-  /// Asks what a session waits for, and reports it if it is new.
-  ///
-  /// Only one session of a process asks at a time; others keep what they know.
+  /// Asks what a session waits for, and reports it if it is new; one session asks at a time.
   func look(
     at process: Int32,
     of link: ServerLink,

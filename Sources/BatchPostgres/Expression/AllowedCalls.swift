@@ -45,11 +45,8 @@ enum AllowedCalls {
     "fmgr_internal_validator", "plpgsql_validator", "current_setting",
   ]
 
-  /// Whether an expression may call a function, because it only computes.
-  ///
-  /// `extensionName` is the extension that it belongs to, in any schema.
-  ///
-  /// - Returns: Whether it only computes.
+  /// Whether a function only computes; `extensionName` is the extension that it belongs to, in any
+  /// schema.
   static func admits(
     function name: String,
     of extensionName: String?,

@@ -37,8 +37,6 @@ package struct PostgresExpressionCompiler {
     self.path = path
   }
 
-  /// Checks a condition.
-  ///
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   package func condition(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
     var checked = try read(expression)
@@ -48,8 +46,6 @@ package struct PostgresExpressionCompiler {
     return checked
   }
 
-  /// Checks the new value of a column.
-  ///
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression,
   ///   `unknownAttribute` if the column does not exist.
   package func assignment(

@@ -33,7 +33,7 @@ package struct PostgresQuery: Sendable {
     let order: String
   }
 
-  /// A query for the keys of the rows that satisfy a condition.
+  /// The key breaks ties of `orderBy`.
   ///
   /// The key breaks ties of `orderBy`. If that is empty, the key alone decides, or the rows come as they lie in the table:
   /// see ``isInTableOrder``.

@@ -22,8 +22,6 @@ extension Job.DatabaseOptions.Server {
 }
 
 extension Job {
-  /// The address of the job's server.
-  ///
   /// - Throws: `BatchError` of code `invalidJob`, with the place in the job, if libpq cannot read
   ///   the URL.
   package func address(of server: DatabaseOptions.Server) throws(BatchError) -> ServerAddress {

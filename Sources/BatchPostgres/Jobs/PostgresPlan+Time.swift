@@ -13,14 +13,12 @@ extension PostgresPlan {
   /// The time of a transaction without its rows: the round trip, the ledger, and the COMMIT.
   private static let secondsPerTransaction = 4e-3
 
-  /// Tries chunks as a run does, rolls each back at once, and extrapolates.
+  /// Tries chunks as a run does, rolls each back at once, and extrapolates, without the selection;
+  /// nil if nothing can be tried, for example because a row is locked.
   ///
   /// Rolled-back changes stay in the table as dead rows, so only a small part of the rows is tried.
   /// A trigger, or a transform's program, may have other effects than writing rows, and a plan must
   /// have none.
-  ///
-  /// - Returns: The time without the selection; nil if nothing can be tried, for example because a
-  ///   row is locked.
   func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
     let cascades = table.referrers.contains { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
     let isKnown = newArchive == nil && job.action.type != "transform"

@@ -61,8 +61,6 @@ extension PostgresPlan {
   /// rows.
   package var spareWorkers: Int { children == nil ? 0 : 1 }
 
-  /// Starts the first program of a command transform.
-  ///
   /// - Throws: `BatchError` of code `commandNotStarted`.
   package func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
     do throws(BatchError) {
@@ -82,16 +80,12 @@ extension PostgresPlan {
 
   package func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 
-  /// Ends the programs.
-  ///
   /// - Throws: `BatchError` of code `commandUnreliable` if a program sent an answer to no request.
   package func stop() throws(BatchError) { try children?.close() }
 }
 
 extension PostgresTransform {
-  /// A computation of the rows of a run's chunks by a handler.
-  ///
-  /// `timeout` is the time for a chunk; nil if the handler enforces a limit itself.
+  /// Computes rows of a run's chunks; `timeout` is nil if the handler enforces a limit itself.
   func computing(
     by handler: any RowHandler,
     run: String,

@@ -36,16 +36,10 @@ package struct PostgresPlan: Sendable {
   package var table: PostgresTable { query.table }
   package var key: PostgresKey { query.key }
 
-  /// Resolves a job; writes nothing.
+  /// Resolves a job, for a run that may create its archive if `createsArchive`; writes nothing.
   ///
-  /// - Parameters:
-  ///   - job: The job.
-  ///   - parameters: The values of its parameters.
-  ///   - handlers: The handlers that the `handler` of a transform may name.
-  ///   - createsArchive: Whether a run is about to begin, which may create the archive that the job
-  ///     names.
-  ///   - recorded: The schema that a run began with; empty for a run that begins now.
-  ///   - session: A session of the job's database.
+  /// `recorded` is the schema that a run began with; empty for a run that begins now.
+  ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid
   ///   expression, or a missing right of the role.
   package init(

@@ -179,7 +179,8 @@ struct RowReader: Sendable {
     if isAmbiguous { throw table.ambiguous(key) }
   }
 
-  /// Calls `body` with each row as a line of CSV that the server wrote.
+  /// Calls `body` with each row as a line of CSV that the server wrote, until `body` returns false;
+  /// the columns begin at `start` in the line.
   ///
   /// - Parameters:
   ///   - keys: The keys of the chunk.

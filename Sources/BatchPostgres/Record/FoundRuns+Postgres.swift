@@ -32,8 +32,6 @@ extension FoundRuns<TableRun> {
 }
 
 extension TableRun {
-  /// The metadata recorded by the host that began the run.
-  ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
   func described() throws(BatchError) -> RunMetadata {
     try RunMetadata(ofSharedRun: self)

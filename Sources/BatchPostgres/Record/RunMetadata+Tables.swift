@@ -5,8 +5,6 @@ import BatchIdentifiers
 import BatchPlatform
 
 extension RunMetadata {
-  /// The metadata in the row of a shared run.
-  ///
   /// - Throws: `BatchError` of code `damagedFile` if it cannot be read.
   init(ofSharedRun run: TableRun) throws(BatchError) {
     do throws(BatchError) {

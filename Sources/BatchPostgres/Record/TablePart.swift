@@ -38,8 +38,6 @@ package final class TablePart: RunPart {
   private var job: Job { plan.job }
   private var lease: Duration { job.database.lease }
 
-  /// Joins the run.
-  ///
   /// - Throws: `BatchError` if nothing was done, for example because the server does not answer.
   init(
     of run: TableRun,

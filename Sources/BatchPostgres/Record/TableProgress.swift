@@ -75,9 +75,7 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// Records that the run is held, or is no longer held.
-  ///
-  /// - Returns: Whether to report this; a pace is reported only the first time.
+  /// Records a hold or its end; returns whether to report it, since a pace is reported only once.
   func hold(_ hold: RunThrottle.Hold?) -> Bool {
     state.withLock { state in
       let isNew = state.hold?.cause != hold?.cause

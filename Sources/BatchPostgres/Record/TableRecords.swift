@@ -173,10 +173,7 @@ package struct TableRecords: RunRecords {
 }
 
 extension NextStep {
-  /// What a job's next run does.
-  ///
-  /// `runs` are the runs of the job in the database, the newest last; parameters that are not given
-  /// are not compared.
+  /// Parameters that are not given are not compared; the newest run is last.
   init(of job: Job, _ options: RunOptions, after runs: [TableRun]) {
     do throws(BatchError) {
       let decision = try RunDecision(FoundRuns(runs), options.request, job: job.name)

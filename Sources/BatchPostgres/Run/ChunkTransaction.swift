@@ -41,12 +41,9 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   /// new connection finds out. That retry is the first chunk of a session, so the ledger is checked
   /// against its count.
   ///
-  /// - `method`: The method to start with, which is the one that earlier chunks needed, since the
-  ///   reason for skipping one row often applies to many. Set to the method that this chunk needed.
-  /// - Returns: The outcomes of the identifiers, and how long the server worked on them. Excludes
-  ///   the round trips and the COMMIT, which take as long for few rows as for many.
-  /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span,
-  ///   `damagedFile` if the ledger was changed by hand; errors about the chunk.
+  /// `method` is the one that earlier chunks needed, since the reason for skipping one row often
+  /// applies to many; set to the one that this chunk needed. The returned duration excludes the
+  /// round trips and the COMMIT, which take as long for few rows as for many.
   package func run(
     _ rows: Change.Rows,
     at positions: Range<Int>,
@@ -106,11 +103,10 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     )
   }
 
-  /// Processes a chunk by one statement, in two round trips: one for everything before the COMMIT,
-  /// and one for the COMMIT.
+  /// Processes a chunk by one statement, in two round trips: everything before the COMMIT, and the
+  /// COMMIT.
   ///
-  /// - Returns: Nil, with nothing changed, if the chunk could not be entered in the ledger. The
-  ///   caller must then find out why.
+  /// Returns nil, with nothing changed, if the chunk could not be entered in the ledger.
   private func attempt(
     _ rows: Change.Rows,
     _ statement: PostgresStatement,
@@ -157,9 +153,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     return [schema] + (session.hasDoneChunk ? [] : [fence.counts(under: lease)])
   }
 
-  /// Checks the answers to ``checks(under:in:)``.
-  ///
-  /// - Returns: How long the transaction has taken.
+  /// Checks the answers to ``checks(under:in:)``, and returns how long the transaction has taken.
   private func check(
     _ answers: ArraySlice<PostgresResult>,
     under lease: SpanLease,

@@ -44,8 +44,7 @@ package struct ExportParts: Sendable {
     return "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.rawValue)"
   }
 
-  /// Records a part whose file is complete and on disk, and the outcomes of the identifiers at its
-  /// positions.
+  /// Records a part whose file is complete and on disk, and the outcomes of its identifiers.
   ///
   /// After an error of code `connectionLost`, the part may or may not be recorded; a retry finds
   /// out.
@@ -85,9 +84,7 @@ package struct ExportParts: Sendable {
     }
   }
 
-  /// The parts of all positions, in order.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile` if positions are missing.
+  /// The parts of all positions, in order; throws if positions are missing.
   package func recorded(
     ofPositions count: Int,
     in session: PostgresSession
@@ -118,9 +115,7 @@ package struct ExportParts: Sendable {
     return parts
   }
 
-  /// A JSON object that names the parts in order.
-  ///
-  /// - Returns: The same bytes on all hosts.
+  /// A JSON object that names the parts in order; the same bytes on all hosts.
   package func manifest(
     ofJob job: String,
     _ format: PostgresExport.Format,

@@ -49,10 +49,8 @@ package struct HostHeartbeat: Sendable {
     )
   }
 
-  /// Sends a heartbeat, with the rate in identifiers per second and the reason why the process is
-  /// held, if it is.
-  ///
-  /// - Returns: The answer; nil if the run, or the process's row, no longer exists.
+  /// Sends a heartbeat, with the rate in identifiers per second and the reason for a hold; nil if
+  /// the run, or the process's row, no longer exists.
   package func beat(
     rate: Double? = nil,
     hold: String? = nil,

@@ -45,8 +45,6 @@ package final class LeasedSpans: SpanSource {
     self.connection = connection
   }
 
-  /// The span that contains some positions.
-  ///
   /// - Throws: `BatchError` of code `leaseLost` if the process has no such span.
   package func span(of positions: Range<Int>) throws(BatchError) -> Span {
     let found = spans.withLock { spans in

@@ -1,9 +1,7 @@
 #if PostgreSQL
 package import BatchIdentifiers
 
-/// An archive that does not exist yet.
-///
-/// A run creates it in the transaction in which it begins.
+/// An archive that does not exist yet; a run creates it in the transaction in which it begins.
 ///
 /// It has the columns of the source table, with their types, collations and NOT NULL, and its
 /// primary key. It has nothing that could refuse an old row: no other unique constraint, no foreign
@@ -13,9 +11,7 @@ package struct NewArchive: Sendable {
   package let name: String
   private let definition: String
 
-  /// The archive to create; nil if the table exists.
-  ///
-  /// Must be called inside a transaction.
+  /// Nil if the table exists; must be called inside a transaction.
   ///
   /// - Throws: `BatchError` of code `unknownEntity` if the schema does not exist, `accessDenied`
   ///   with what to grant, `invalidSQL` if rows would not reach the archive.

@@ -3,9 +3,8 @@ package import BatchRuns
 package import BatchIdentifiers
 
 extension RunTables {
-  /// The completed ranges of an unfinished span, according to the ledger.
-  ///
-  /// The caller's transaction must have locked the span, so that no chunk is in progress.
+  /// The completed ranges of an unfinished span, according to the ledger; the caller's transaction
+  /// must have locked the span.
   ///
   /// - Throws: `BatchError` of code `damagedFile` if the ledger was changed by hand. A chunk
   ///   missing from it would be done again.
@@ -64,8 +63,6 @@ extension RunTables {
 
   /// Refuses a ledger that has more or fewer positions of a span than were counted; `entered` is
   /// nil if there is no count.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile`.
   static func requireCounted(
     done: Int64,
     entered: Int64?,

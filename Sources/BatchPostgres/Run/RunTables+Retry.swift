@@ -14,12 +14,9 @@ extension RunTables {
   /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have
   /// locked the job.
   ///
-  /// Any number of processes can then take part, as in a stopped run.
-  ///
   /// An open run stays open: another host has reopened it, or this host did in a COMMIT whose
-  /// answer was lost.
-  ///
-  /// The spans with failures are no longer done, and their other positions return to the ledger.
+  /// answer was lost. The spans with failures are no longer done, and their other positions return
+  /// to the ledger.
   ///
   /// - Returns: Whether the run is open; false, with nothing changed, if nothing has failed.
   /// - Throws: `BatchError` of code `otherRun` for a run that was set aside or removed,

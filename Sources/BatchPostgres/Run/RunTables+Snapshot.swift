@@ -17,10 +17,10 @@ package struct TableRunSnapshot: Sendable {
 }
 
 extension RunTables {
-  /// The state of a run; nil if it does not exist.
+  /// Nil if the run does not exist.
   ///
-  /// - Throws: `BatchError` of code `damagedFile` if the run is finished without an outcome for each
-  ///   of its identifiers.
+  /// - Throws: `BatchError` of code `damagedFile` if the run is finished without an outcome for
+  ///   each of its identifiers.
   package func snapshot(
     ofRun run: String,
     in session: PostgresSession

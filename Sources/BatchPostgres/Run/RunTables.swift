@@ -28,9 +28,7 @@ package struct RunTables: Sendable, Hashable {
     self.schema = schema
   }
 
-  /// The tables in the first schema of a session's search path.
-  ///
-  /// - Throws: `BatchError` of code `invalidSQL` if there is none.
+  /// The tables in the first schema of a session's search path; throws if there is none.
   package init(of session: PostgresSession) throws(BatchError) {
     guard let schema = try session.text("SELECT current_schema()") else {
       throw BatchError(
@@ -82,8 +80,6 @@ package struct RunTables: Sendable, Hashable {
   }
 
   /// Refuses tables of another role on which the session's role lacks rights that a run needs.
-  ///
-  /// - Throws: `BatchError` of code `accessDenied` with what to grant.
   private func requireRights(in session: PostgresSession) throws(BatchError) {
     let rights = ["SELECT", "INSERT", "UPDATE", "DELETE"]
     let found = try session.execute(

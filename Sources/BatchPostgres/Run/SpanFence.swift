@@ -33,8 +33,6 @@ package struct SpanFence: Sendable {
     self.run = run
   }
 
-  /// Enters a chunk, inside its transaction, as fully successful.
-  ///
   /// - Throws: `BatchError` of code `leaseLost` if another process has taken over the span, or the
   ///   ledger divides the positions differently.
   package func enter(

@@ -45,15 +45,11 @@ package struct SpanClaims: Sendable {
     self.inOrder = inOrder
   }
 
-  /// Asks for a span.
+  /// `known` contains the first positions of the spans that the process believes it has.
   ///
-  /// `known` contains the first positions of the spans that the process believes it has. The server
-  /// grants none of them, even if it disagrees: the process finds out at the fence, and asks again.
-  /// If the server records a span for the process that is not in `known`, an answer was lost, and
-  /// the span is granted again.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile` if the ledger was changed by hand; the server's
-  ///   error.
+  /// The server grants none of them, even if it disagrees: the process finds out at the fence, and
+  /// asks again. If the server records a span for the process that is not in `known`, an answer was
+  /// lost, and the span is granted again.
   package func claim(
     knowing known: some Collection<Int>,
     in session: PostgresSession

@@ -67,9 +67,7 @@ enum SpanList {
 }
 
 extension RunTables {
-  /// The identifiers of a span.
-  ///
-  /// - Throws: `BatchError` of code `damagedFile` if they are not what was written.
+  /// - Throws: `BatchError` of code `damagedFile` if the identifiers are not what was written.
   package func list(
     of span: Range<Int>,
     ofRun run: String,

@@ -48,8 +48,6 @@ extension TableRun {
     """
   static let columnCount = 9
 
-  /// Reads a row that begins with the columns.
-  ///
   /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version began.
   init(_ rows: PostgresResult, _ row: Int, from session: PostgresSession) throws(BatchError) {
     let version = rows.integer(row, 1) ?? 0
@@ -97,12 +95,11 @@ extension RunTables {
     )
   }
 
-  /// The unfinished runs of a job in the tables of other schemas, by their schemas.
+  /// The unfinished runs of a job in the tables of other schemas, and the schemas that the role may
+  /// not read.
   ///
   /// A role whose `search_path` begins with another schema has other tables of runs, and does not
   /// find the runs in these.
-  ///
-  /// - Returns: The runs, and the schemas whose tables the role may not read.
   package func runsElsewhere(
     ofJob job: String,
     in session: PostgresSession
@@ -197,9 +194,7 @@ extension RunTables {
     }
   }
 
-  /// The runs of a job, the newest last.
-  ///
-  /// - Throws: `BatchError` of code `unsupportedVersion` for a run that a newer version began.
+  /// The runs of a job, the newest last; throws for a run that a newer version began.
   package func runs(
     ofJob job: String,
     in session: PostgresSession

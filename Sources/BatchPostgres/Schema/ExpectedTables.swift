@@ -18,16 +18,11 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// First the run's table, then its archive if there is one, then those that expressions read.
   private var tables: [ExpectedTable]
 
-  /// Collects what the work on a table requires.
+  /// `columns` are read or written in addition to the key; nil for all, if copies of rows are kept.
   ///
-  /// - `table`: The run's table.
-  /// - `key`: Its key.
-  /// - `columns`: The columns that are read or written in addition to the key; nil for all, if
-  ///   copies of rows are kept.
-  /// - `archive`: The table that receives deleted rows, and its columns.
-  /// - `expressions`: What the expressions computed for each chunk read, by the OIDs of tables.
-  /// - `database`: The database.
-  /// - `session`: The session, in no transaction.
+  /// `expressions` are the tables and columns, by OID and number, that expressions read for each
+  /// chunk.
+  ///
   /// - Throws: `BatchError` of code `busy` if the table is being changed at the moment.
   package init(
     of table: PostgresTable,
@@ -93,9 +88,8 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
     tables.insert(ExpectedTable(facts, isOne: true) { _ in true }, at: 1)
   }
 
-  /// Verifies the schema, inside the caller's transaction or outside any.
-  ///
-  /// - Throws: `BatchError` of code `otherRun` if it has changed in a way that concerns the run.
+  /// - Throws: `BatchError` of code `otherRun` if the schema has changed in a way that concerns the
+  ///   run.
   package func verify(in session: PostgresSession) throws(BatchError) {
     let (found, version) = try TableFacts.all(
       tables.map { ($0.sql, $0.oid) },

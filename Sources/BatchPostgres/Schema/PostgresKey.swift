@@ -89,8 +89,6 @@ extension PostgresKey.Column {
     return form == .text && !isOrderedByBytes ? "\(name) COLLATE \"C\"" : name
   }
 
-  /// The key column for a column of a table.
-  ///
   /// - Throws: `BatchError` of code `unstableKey` for a type that cannot be a key.
   init(_ column: PostgresColumn, of table: PostgresTable) throws(BatchError) {
     name = column.name
@@ -167,8 +165,6 @@ extension PostgresTable {
     )
   }
 
-  /// The column of this name, if a job can set it.
-  ///
   /// - Throws: `BatchError` of code `unknownAttribute` for a generated column, `unstableKey` for a
   ///   key column.
   package func requireSettableColumn(

@@ -101,8 +101,6 @@ package struct PostgresTable: Sendable {
 
   package var title: String { schema == "public" ? name : "\(schema).\(name)" }
 
-  /// The column of this name.
-  ///
   /// - Throws: `BatchError` of code `unknownAttribute` with the nearest existing name.
   package func requireColumn(named name: String) throws(BatchError) -> PostgresColumn {
     if let column = columns.first(where: { $0.name.hasSameBytes(as: name) })
@@ -117,9 +115,8 @@ package struct PostgresTable: Sendable {
     ).about(.attribute(name))
   }
 
-  /// Whether constraints or triggers can make the outcome depend on the order in which rows change.
-  ///
-  /// `columns` are those that are set; nil if rows are deleted.
+  /// Whether constraints or triggers can make the outcome depend on the order in which rows change;
+  /// `columns` is nil if rows are deleted.
   package func isAffectedByOrder(of columns: [String]? = nil) -> Bool {
     let event = columns == nil ? "DELETE" : "UPDATE"
     if triggers.contains(where: { $0.isEnabled && $0.events.contains(event) }) { return true }
@@ -132,8 +129,6 @@ package struct PostgresTable: Sendable {
     }
   }
 
-  /// Checks the role's privileges to set columns or delete rows.
-  ///
   /// - Throws: `BatchError` of code `accessDenied` that names the missing privilege.
   package func requireRights(setting columns: [String] = [], deletes: Bool = false)
     throws(BatchError)
