@@ -63,7 +63,7 @@ package struct PostgresArray: Sendable, Hashable {
   /// The elements, each preceded by its length.
   private var elements: [UInt8] = []
 
-  /// - `capacity`: The number of 8-byte elements to make room for.
+  /// Makes room for `capacity` elements of 8 bytes.
   package init(of element: Element, capacity: Int = 0) {
     self.element = element
     elements.reserveCapacity(capacity * 12)

@@ -17,16 +17,10 @@ package struct ExpectedSchema: Hashable, Sendable {
   /// Whether the work could start over with another schema.
   private var canBeginAnew = true
 
-  /// Collects what statements require.
+  /// Collects what the statements of a chunk require, which may read other tables; runs nothing.
   ///
-  /// - `entity`: The entity of the run's rows.
-  /// - `key`: Its key.
-  /// - `target`: The entity that is written, or only read.
-  /// - `columns`: The columns of the target that the run reads or writes.
-  /// - `statements`: The statements of a chunk, which may read other tables.
-  /// - `isWhole`: Whether the run deletes rows and keeps copies of them.
-  /// - `connection`: A connection to compile statements; runs nothing.
-  /// - Throws: Errors of SQLite.
+  /// `target` is the entity that is written, or only read, and `columns` are its columns that the
+  /// run reads or writes. `isWhole` is whether the run deletes rows and keeps copies of them.
   package init(
     of entity: Entity,
     key: EntityKey,

@@ -194,19 +194,12 @@ extension ChunkKeys {
   /// Looking up a rowid by its key takes about as long as reading this many rows in sequence.
   fileprivate static let rowsPerLookup = 16
 
-  /// The keys with the rowids of their rows, if the table has rowids and they are not the keys
-  /// themselves.
+  /// The keys with the rowids of their rows; unchanged if the table has no rowids, or if they are
+  /// the keys.
   ///
   /// Rows of neighbouring keys mostly lie in sequence, since a list is in that order. So the rows
-  /// between those of the first and the last key are read, and the others are looked up.
-  ///
-  /// - `key`: The key.
-  /// - `entity`: The table.
-  /// - `isRangeEnough`: Whether a range that contains most of the rows is enough, which takes no
-  ///   reading.
-  /// - `connection`: The connection, in a transaction if the result is used there.
-  /// - Returns: The keys, unchanged if the table has no rowids to use.
-  /// - Throws: Errors of SQLite.
+  /// between those of the first and the last key are read, and the others are looked up. If a range
+  /// that contains most of the rows is enough, nothing is read.
   package func located(
     by key: EntityKey,
     in entity: Entity,

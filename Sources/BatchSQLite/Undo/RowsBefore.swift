@@ -7,7 +7,7 @@ struct RowsBefore: Sendable {
   /// The packed form of both, if already computed.
   private var known: (keys: [UInt8], values: [UInt8])?
 
-  /// - `rows`: The rows, with their keys first.
+  /// The columns of the key come first in `rows`.
   init(_ rows: ValueBlock, keyCount: Int) {
     self.init(
       keys: rows.columns(0..<keyCount),

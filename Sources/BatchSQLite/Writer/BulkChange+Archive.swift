@@ -8,7 +8,8 @@ extension BulkChange {
     package let columns: [String]
     /// The statement that creates the table; nil if it exists.
     package let creation: String?
-    /// Whether a copy that conflicts with another one fails its row, whatever conflict clause the table has.
+    /// Whether a copy that conflicts with another one fails its row despite the table's conflict
+    /// clauses.
     var abortsOnConflict = false
   }
 

@@ -6,9 +6,9 @@ extension BulkChange {
   /// transaction.
   ///
   /// A part that fails is undone and retried in halves, down to single identifiers. Each halving
-  /// costs two more attempts, so one failing row among n costs about 2·log2(n).
+  /// costs two more attempts, so one failing row among n costs about 2·log2(n). `before` has the
+  /// current rows, if they are known and must be recorded.
   ///
-  /// - `before`: The current rows, if they are known and must be recorded.
   /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
   ///   more than one row.
   func write(

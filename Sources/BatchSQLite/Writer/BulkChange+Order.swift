@@ -4,10 +4,9 @@ package import BatchIdentifiers
 extension BulkChange {
   /// Whether the order in which rows change affects the outcome.
   ///
-  /// - `isAsked`: Whether the job asks for an order. That order also determines what triggers and
-  ///   subqueries see of other rows.
-  /// - Returns: True if a written column is part of a unique index, or if deleted rows are referred
-  ///   to by other rows of their table.
+  /// It does if a written column is part of a unique index, or if other rows of the table refer to
+  /// deleted rows. If the job asks for an order, it also determines what triggers and subqueries
+  /// see of other rows.
   package func dependsOnOrder(
     _ isAsked: Bool,
     enforcesForeignKeys: Bool,
@@ -90,11 +89,10 @@ extension BulkChange {
   /// The query in an order that allows deletion if enforced foreign keys of the table refer to the
   /// table itself: referring rows come before the rows that they refer to.
   ///
-  /// Rows mostly refer to older ones, which have smaller rowids or keys.
+  /// Rows mostly refer to older ones, which have smaller rowids or keys. So the order is replaced
+  /// only if some rows refer to rows with smaller keys and none refers to a row with a larger key.
   ///
-  /// - `limit`: How long to search for referring rows; nil for no limit.
-  /// - Returns: Nil if the query's own order is kept. It is replaced only if some rows refer to
-  ///   rows with smaller keys and none refers to a row with a larger key.
+  /// - Returns: Nil to keep the query's own order, also if the search takes longer than `limit`.
   /// - Complexity: Reads the rows that satisfy the query's condition, and the keys they refer to.
   package func deletionOrder(
     of query: IdentifierQuery,

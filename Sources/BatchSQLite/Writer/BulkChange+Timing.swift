@@ -25,11 +25,9 @@ package struct TriedChunks: Sendable {
 extension BulkChange {
   /// Estimates how long a run takes: changes chunks as a run does, and rolls each one back.
   ///
-  /// No page reaches the database or its log. Other writers wait for the lock as long as they would
-  /// for a chunk of a run.
+  /// No page reaches the database or its log. Other writers wait for the lock at most `limit` for
+  /// one chunk, as they would for a chunk of a run. The first chunk only warms up the caches.
   ///
-  /// - `chunks`: The chunks; the first one only warms up the caches.
-  /// - `limit`: How long other writers may wait for one chunk.
   /// - Returns: Nil if chunks fail, take longer or cannot be tried, for example because another
   ///   connection writes.
   package func tried(

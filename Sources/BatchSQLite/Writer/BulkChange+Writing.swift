@@ -4,7 +4,8 @@ package import BatchIdentifiers
 extension BulkChange {
   /// Changes the rows of one chunk, inside a transaction of the lane.
   ///
-  /// - `ahead`: What a worker has read; used only if no other connection has committed since.
+  /// Uses what a worker has read `ahead` only if no other connection has committed since.
+  ///
   /// - Throws: The error of the row that exceeds the allowed failures, or an error that concerns
   ///   more than one row.
   package func write(
@@ -30,12 +31,10 @@ extension BulkChange {
     return try keys.located(by: key, in: entity, isRangeEnough: isRangeEnough, connection)
   }
 
-  /// Changes all rows of one chunk, inside the caller's transaction.
+  /// Changes all rows of one chunk, inside the caller's transaction; stops at the first failure.
   ///
-  /// Stops at the first failure.
-  ///
-  /// - `firstValue`: The index of the computed row for the first key.
-  /// - `before`: The current rows, if they are known and must be recorded.
+  /// `firstValue` is the index of the computed row for the first key. `before` has the current
+  /// rows, if they are known and must be recorded.
   func writeAll(
     to keys: ChunkKeys,
     firstValue: Int = 0,

@@ -12,12 +12,9 @@ extension Ledger {
     )
   }
 
-  /// Enters the passed-over identifiers of a chunk, inside its transaction.
+  /// Enters the passed-over identifiers of a chunk, by number in the chunk, inside its transaction.
   ///
   /// Most chunks have none and get no entry.
-  ///
-  /// - `passedOver`: The identifiers, by number in the chunk.
-  /// - Throws: Errors of SQLite, and `BatchError` of code `damagedFile` for an invalid entry.
   func enter(
     _ passedOver: PassedOver,
     at positions: Range<Int>,

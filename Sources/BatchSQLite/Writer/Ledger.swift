@@ -28,14 +28,10 @@ struct Ledger {
     try StoredList.createTable(in: connection)
   }
 
-  /// Removes a job's finished runs and some others.
+  /// Removes a job's finished runs except `kept`, and `runs` even if they are unfinished.
   ///
-  /// - `runs`: Runs to remove even if unfinished.
-  /// - `kept`: A run to keep in any case.
-  /// - `oldestEnd`: The earliest end of finished runs whose IDs are remembered; nil for all.
-  /// - Returns: The number of removed runs.
-  /// - Throws: Errors of SQLite, and `BatchError` of code `damagedFile` for a ledger that
-  ///   contradicts itself.
+  /// Finished runs whose IDs are remembered stay if they ended at `oldestEnd` or later; nil keeps
+  /// all. Returns the number of removed runs.
   static func remove(
     ofJob job: String,
     and runs: [String],

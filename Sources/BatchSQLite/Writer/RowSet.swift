@@ -55,10 +55,9 @@ package struct RowSet: Sendable {
 
   /// Whether one statement for many rows has the same effect as one statement for each row.
   ///
-  /// - `enforcesForeignKeys`: Whether to consider foreign-key actions. For a deletion, the row
-  ///   count reveals whether they reached other rows of the set.
-  /// - Returns: True if no trigger, and no foreign key considered, affects what the statement
-  ///   reads.
+  /// That is so if no trigger, and no enforced foreign key, affects what the statement reads. For a
+  /// deletion, foreign keys need not be considered: the row count reveals whether they reached
+  /// other rows of the set.
   package func isIndependent(
     enforcingForeignKeys enforcesForeignKeys: Bool,
     in connection: Connection
@@ -73,13 +72,12 @@ package struct RowSet: Sendable {
     return isIndependent
   }
 
-  /// Changes all rows or none, inside the caller's transaction.
+  /// Changes all rows or none, inside the caller's transaction; false if nothing was done, because
+  /// a row has changed or something refused the change.
   ///
-  /// - `keys`: The rowids, ascending.
-  /// - `values`: The new values, one row for each key; empty for deletions.
-  /// - `rows`: The compared columns as they were read, one row for each key; empty to compare none.
-  /// - Returns: Whether all rows existed unchanged and nothing refused the change; otherwise
-  ///   nothing was done.
+  /// `keys` are ascending rowids. `values` has a row for each of them; empty for deletions. `rows`
+  /// has the compared columns as they were read; empty to compare none.
+  ///
   /// - Throws: Errors that concern more than rows.
   package func writeAllOrNone(
     to keys: [Int64],

@@ -37,12 +37,11 @@ extension WriterLane {
     owned = entered
   }
 
-  /// Removes a job's finished runs, and some others, from the ledger.
+  /// Removes a job's finished runs except `kept`, and `runs` even if they are unfinished, from the
+  /// ledger.
   ///
-  /// - `runs`: Runs to remove even if unfinished.
-  /// - `kept`: A run to keep in any case.
-  /// - `oldestEnd`: The earliest end of runs whose IDs are remembered; nil for all.
-  /// - Returns: The number of removed runs.
+  /// Returns the number of removed runs; `oldestEnd` is the earliest end of runs whose IDs are
+  /// remembered, or nil for all.
   package func removeRuns(
     ofJob job: String,
     and runs: [String],
@@ -97,13 +96,10 @@ extension WriterLane {
     }
   }
 
-  /// Makes all commits durable, whatever `synchronous` is.
+  /// Makes all commits durable, whatever `synchronous` is: not even a power failure undoes them.
   ///
-  /// Not even a power failure undoes them afterwards.
-  ///
-  /// - `failedCount`: The number of failed identifiers that the caller knows; nil to return all.
   /// - Returns: The durable ranges, and all failed identifiers of the run unless the caller knows
-  ///   as many.
+  ///   as many; always if `failedCount` is nil.
   /// - Throws: Errors of SQLite, or an error if the run no longer belongs to this lane; commits
   ///   stay.
   package func makeDurable(

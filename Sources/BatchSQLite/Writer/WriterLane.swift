@@ -101,9 +101,8 @@ package actor WriterLane {
   /// Writes a chunk when its turn comes, and enters it in the ledger, in its own or a shared
   /// transaction.
   ///
-  /// - `isAlone`: Whether the chunk needs its own transaction.
-  /// - `write`: Writes the chunk inside that transaction; may be called again after a rollback.
-  /// - `whenCommitted`: Called once the transaction is committed.
+  /// `write` runs inside that transaction, and may be called again after a rollback.
+  ///
   /// - Throws: Errors of `write` or SQLite; then nothing of the chunk is done.
   package func commit(
     _ positions: Range<Int>,
@@ -168,10 +167,10 @@ package actor WriterLane {
     }
   }
 
-  /// Writes and commits one or more chunks in one transaction.
+  /// Writes and commits one or more chunks in one transaction; chunks that do not fit remain.
   ///
-  /// - `chunks`: The chunks; those that do not fit remain.
-  /// - `isWriting`: Set to whether an error belongs to a chunk rather than the transaction.
+  /// Sets `isWriting` to whether an error belongs to a chunk rather than the transaction.
+  ///
   /// - Returns: The result of each committed chunk, or an error if its rows have changed. Nothing
   ///   was done for the other chunks.
   /// - Throws: An error after which nothing was done.
