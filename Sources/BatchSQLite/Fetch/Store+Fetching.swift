@@ -4,7 +4,7 @@ extension Store {
   /// Fetches the identifiers of the rows that satisfy a request, in one read transaction.
   ///
   /// The identifiers are those of committed rows. The transaction ends before this returns, so the
-  /// list does not block writers and does not reflect later changes.
+  /// list holds no snapshot open and does not reflect later changes.
   ///
   /// - Throws: `BatchError` with code `unknownEntity`, `unknownAttribute` or `invalidSQL` for a
   ///   request that does not fit the store, `unstableKey` if the rows cannot be identified.

@@ -53,7 +53,7 @@ public struct Store: Sendable {
 
   /// Opens an existing database; see the other initializer.
   ///
-  /// - Throws: As the other one does.
+  /// - Throws: The same errors as the other initializer.
   @_disfavoredOverload
   public init(
     path: FilePath,
