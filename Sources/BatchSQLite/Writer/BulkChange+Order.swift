@@ -92,7 +92,8 @@ extension BulkChange {
   /// Rows mostly refer to older ones, which have smaller rowids or keys. So the order is replaced
   /// only if some rows refer to rows with smaller keys and none refers to a row with a larger key.
   ///
-  /// - Returns: Nil to keep the query's own order, also if the search takes longer than `limit`.
+  /// - Returns: Nil to keep the query's own order. A search that takes longer than `limit` counts as
+  ///   having found no row.
   /// - Complexity: Reads the rows that satisfy the query's condition, and the keys they refer to.
   package func deletionOrder(
     of query: IdentifierQuery,
