@@ -80,6 +80,11 @@ struct Report: Codable {
       rows; the ratio is per row. [Benchmarks/Results](../Benchmarks/Results) says what bounds the figures.
       Compare ratios, not seconds.
 
+      All cases are on SQLite. `Scripts/bench-postgres` measures PostgreSQL: [whole
+      jobs](../Benchmarks/Results/2026-11-23-postgresql.md), with [default
+      settings](../Benchmarks/Results/2026-11-26-postgresql-keys.md), with [other
+      keys](../Benchmarks/Results/2026-11-27-postgresql-places.md). [Comparison](Comparison.md) sums up both.
+
       ![Seconds by case and program](\(chart))
 
 
