@@ -31,7 +31,10 @@ import Testing
     #expect(try trial.session.integer("SELECT max(n) FROM t") == 89)
   }
 
-  @Test func `one more than may fail, and nothing of the chunk is done`() async throws {
+  @Test
+  func `a chunk with more failures than allowed changes nothing and names the failed identifier`()
+    async throws
+  {
     let trial = try await ChangeTrial(Self.small)
     let change = try trial.update(["n": "n + 85", "m": "1"])
     let error = #expect(throws: BatchError.self) {
@@ -42,7 +45,7 @@ import Testing
     #expect(try trial.session.integer("SELECT sum(m) FROM t") == 0)
   }
 
-  @Test func `a chunk that fails says with which identifier, with its column and values`()
+  @Test func `the error of a failed chunk names the identifier, the column and its values`()
     async throws
   {
     let trial = try await ChangeTrial(Self.small)
@@ -61,9 +64,7 @@ import Testing
     #expect(try trial.session.integer("SELECT sum(m) FROM t") == 0)
   }
 
-  @Test func `a constraint that waits for the end of the transaction fails its row alone`()
-    async throws
-  {
+  @Test func `a violated deferred constraint fails only its own row`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1), (2);
@@ -78,7 +79,7 @@ import Testing
     #expect(try trial.texts("count(*) FILTER (WHERE p = 2)") == ["19"])
   }
 
-  @Test func `a row that others refer to is not deleted, and what a trigger raises is its row's`()
+  @Test func `a delete fails the rows that others refer to and those that a trigger refuses`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -97,7 +98,8 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.listing, .halving])
-  func `a statement that takes too long is done in halves`(method: WritingMethod) async throws {
+  func `a chunk whose statement times out is written in halves`(method: WritingMethod) async throws
+  {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 0); INSERT INTO t SELECT generate_series(0, 15);
@@ -117,7 +119,7 @@ import Testing
     #expect(one.succeeded == 1)
   }
 
-  @Test func `an error about more than a row is reported unchanged`() async throws {
+  @Test func `an error that does not concern a single row is reported unchanged`() async throws {
     let trial = try await ChangeTrial(Self.small)
     let change = try trial.update(["m": "1"])
     try trial.session.run("ALTER TABLE t RENAME COLUMN m TO was_m")
@@ -174,7 +176,9 @@ import Testing
     #expect(readOnly?.code == .readOnly)
   }
 
-  @Test func `policies decide which rows are seen and which fail, and that is said`() async throws {
+  @Test func `row-level security fails the rows that its policies forbid, and a note says so`()
+    async throws
+  {
     let role = "tenant_\(UInt32.random(in: 0 ... .max))"
     let trial = try await ChangeTrial(
       """
@@ -235,7 +239,7 @@ import Testing
     #expect(try trial.database.text("SELECT \(changed) FROM t") == "7")
   }
 
-  @Test func `a row that begins to match between two statements changes, and no trigger is blamed`()
+  @Test func `a row that begins to match during a chunk is changed, and no trigger is blamed`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -258,7 +262,7 @@ import Testing
     #expect(try trial.texts("n") == ["1"])
   }
 
-  @Test func `rights to the columns of an expression are checked before the first chunk`()
+  @Test func `a role without rights to an expression's columns is refused before the first chunk`()
     async throws
   {
     let role = "writer_\(UInt32.random(in: 0 ... .max))"
@@ -349,7 +353,7 @@ import Testing
     }
   }
 
-  @Test func `rows on another server are refused behind views and partitions too`() async throws {
+  @Test func `a view or partition of a foreign table is refused`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE EXTENSION postgres_fdw;
@@ -376,7 +380,7 @@ import Testing
     try trial.table.requireOwnTransaction(in: trial.session)
   }
 
-  @Test func `what no transaction of ours reaches is refused`() async throws {
+  @Test func `a table with a rule or a view that cannot be updated is refused`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int);

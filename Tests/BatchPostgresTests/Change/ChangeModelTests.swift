@@ -9,7 +9,7 @@ import Testing
 /// Chunks checked against a model that handles each row by itself.
 @Suite struct ChangeModelTests {
   @Test(arguments: 0..<12)
-  func `rows fare as they would one by one`(seed: UInt64) async throws {
+  func `a chunk has the effect of one statement per row`(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let count = Int.random(in: 1...120, using: &generator)
     let isText = Bool.random(using: &generator)

@@ -20,7 +20,7 @@ import Testing
     ("inet", "('10.0.0.0'::inet + g)"), ("bit(12)", "g::bit(12)"), ("positive", "g + 1"),
     ("mood", "('m' || g)::mood"), ("int GENERATED ALWAYS AS IDENTITY", "g"),
   ])
-  func `rows are found by keys of every type, and none besides`(
+  func `a chunk finds exactly its rows by keys of every type`(
     type: String,
     value: String
   ) async throws {
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `keys may have several columns, and any names`(
+  func `a key may have several columns with arbitrary names`(
     method: WritingMethod
   ) async throws {
     let trial = try await ChangeTrial(
@@ -70,7 +70,7 @@ import Testing
     #expect(try trial.texts(#"count(*) FILTER (WHERE "N n" = 1 AND "no" % 2 = 0)"#) == ["45"])
   }
 
-  @Test func `a range of keys is one only if every key in it was selected`() async throws {
+  @Test func `a chunk uses BETWEEN only if every key of the range was selected`() async throws {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id bigint PRIMARY KEY, n int DEFAULT 0); INSERT INTO t SELECT generate_series(1, 50)",
       where: "id <> 30"
@@ -92,7 +92,7 @@ import Testing
     #expect(written.passedOver.vanished == RangeSet([1], within: 0..<50))
   }
 
-  @Test func `a declared key may hold NULL, and must be one row's`() async throws {
+  @Test func `a declared key may hold NULL but must identify a single row`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (a int, b text, n int DEFAULT 0);
@@ -109,7 +109,7 @@ import Testing
     #expect(try trial.texts("sum(n)") == ["4"])
   }
 
-  @Test func `a key of another table is refused`() async throws {
+  @Test func `the key of another table is refused`() async throws {
     let one = try await ChangeTrial(
       "CREATE TABLE t (id text PRIMARY KEY); INSERT INTO t VALUES ('a')"
     )
@@ -126,7 +126,7 @@ import Testing
   // MARK: Columns
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `columns of every kind are set as one UPDATE sets them`(
+  func `a chunk sets columns of every type as one UPDATE does`(
     method: WritingMethod
   ) async throws {
     let values: KeyValuePairs = [
@@ -165,7 +165,7 @@ import Testing
     #expect(try trial.session.integer(difference) == 0)
   }
 
-  @Test func `what the server computes, and what identifies rows, cannot be set`() async throws {
+  @Test func `key columns, generated columns and unknown columns cannot be set`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id bigint PRIMARY KEY, i int GENERATED ALWAYS AS IDENTITY, n int,
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func `parameters are bound, and stay values`() async throws {
+  @Test func `parameters are bound as values`() async throws {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, a text, n int DEFAULT 7); INSERT INTO t VALUES (1, ''), (2, '')",
       where: "n < :most",
@@ -202,7 +202,7 @@ import Testing
 
   // MARK: Tables
 
-  @Test func `a row that moves to another partition is one`() async throws {
+  @Test func `a row that moves to another partition counts once`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int, part int, n int DEFAULT 0) PARTITION BY LIST (part);
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `deleted rows are archived in the same transaction, with all columns`(
+  func `deleted rows are archived with all columns in the same transaction`(
     method: WritingMethod
   ) async throws {
     let trial = try await ChangeTrial(
@@ -242,7 +242,7 @@ import Testing
     #expect(try trial.texts("count(*)") == ["25"])
   }
 
-  @Test func `an archive that does not take a row keeps it from being deleted`() async throws {
+  @Test func `a row that the archive does not take is not deleted`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, a text);
@@ -271,9 +271,10 @@ import Testing
   }
 
   @Test(arguments: ["UPDATE", "DELETE", "DELETE with archive"], ["t", "part", "v"])
-  func `a trigger that keeps a row fails the row, and is named`(command: String, name: String)
-    async throws
-  {
+  func `a row that a trigger leaves unchanged fails, and the error names the trigger`(
+    command: String,
+    name: String
+  ) async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int) \(name == "part" ? "PARTITION BY RANGE (id)" : "");
@@ -312,8 +313,7 @@ import Testing
 
   // MARK: Rows that are passed over
 
-  @Test func `rows that are gone, do not match or already have the value are distinguished`()
-    async throws
+  @Test func `vanished, no longer matching and unchanged rows are counted separately`() async throws
   {
     let trial = try await ChangeTrial(
       """
@@ -336,9 +336,7 @@ import Testing
     #expect(try trial.texts("count(*) FILTER (WHERE a = 'c')") == ["0"])
   }
 
-  @Test func `a value is unchanged only if all its bits are`()
-    async throws
-  {
+  @Test func `a value counts as unchanged only if all its bits are equal`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE EXTENSION citext;

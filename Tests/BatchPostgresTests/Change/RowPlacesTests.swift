@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: 0..<14)
-  func `rows that have moved fare as they would in one statement`(seed: UInt64) async throws {
+  func `a chunk changes moved rows as one statement does`(seed: UInt64) async throws {
     var generator = SeededGenerator(seed: seed)
     let (columns, values) = Self.keys[Int(seed) % Self.keys.count]
     let count = Int.random(in: 3_000...9_000, using: &generator)
@@ -144,7 +144,7 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.counting, .listing], [true, false])
-  func `a row that moves while the chunk waits for it is changed once`(
+  func `a row that moves while the chunk waits for its lock is changed once`(
     method: WritingMethod,
     deletes: Bool
   ) async throws {
@@ -177,7 +177,7 @@ import Testing
     #expect(try session.text("SELECT \(check) FROM t") == "t")
   }
 
-  @Test func `rows come as they lie, unless an order is asked for or nothing says where they lie`()
+  @Test func `a list keeps the table's page order unless the job orders it or pages are unknown`()
     async throws
   {
     let setup = """

@@ -55,7 +55,8 @@ import Testing
     CREATE TRIGGER note BEFORE UPDATE ON naive FOR EACH ROW EXECUTE FUNCTION note()
     """
 
-  @Test func `updates under any settings give what a plain session gives`() async throws {
+  @Test func `updates have the effect of a plain session's under any server settings`() async throws
+  {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
     let count = environment["BATCH_SETTINGS"].flatMap { Int($0) } ?? 12
@@ -94,7 +95,7 @@ import Testing
   }
 
   @Test(arguments: [PostgresExport.Format.csv, .ndjson], ["at::text > ''", nil])
-  func `exports are the same under any settings`(
+  func `exports have identical bytes under any server settings`(
     format: PostgresExport.Format,
     condition: String?
   ) async throws {
@@ -129,8 +130,7 @@ import Testing
     #expect(files[0].contains("2026-03-28 20:00:00+00"))
   }
 
-  @Test func `the settings of the session hold again after rows were read under a lock`()
-    async throws
+  @Test func `the session's settings are restored after rows were read under a lock`() async throws
   {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, at timestamptz); INSERT INTO t VALUES (1, '2026-03-04 00:00+00')"
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func `the smaller of the role's and the run's time limits holds`() throws {
+  @Test func `the smaller of the role's and the run's time limits applies`() throws {
     let database = try TestPostgres()
     let session = try database.session()
     defer { withExtendedLifetime(database) {} }

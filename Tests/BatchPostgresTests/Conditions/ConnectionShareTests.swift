@@ -8,14 +8,17 @@ import Testing
   @Test(arguments: [
     (40, 36), (20, 16), (19, 15), (6, 2), (5, 1), (3, 1), (0, 1), (-2, 1), (100, 60),
   ])
-  func `a process begins with the workers that leave three connections`(spare: Int, count: Int) {
+  func `a process starts with as many workers as leave three connections free`(
+    spare: Int,
+    count: Int
+  ) {
     var share = ConnectionShare(workers: 60, reserve: 3)
     #expect(share.count == 60)
     share.observe(spare: spare)
     #expect(share.count == count)
   }
 
-  @Test func `workers leave in halves, but for one, and come back one by one`() {
+  @Test func `a connection shortage halves the workers, which return one by one`() {
     var share = ConnectionShare(workers: 16, reserve: 3)
     let seen = [100, 2, 0, 3, 4, 5, 1, 2, 2].map { spare in
       share.observe(spare: spare)
@@ -27,7 +30,7 @@ import Testing
   }
 
   /// Processes of which none knows of the others, and that ask at random moments.
-  @Test func `processes come to leave three connections, and each works`() {
+  @Test func `several processes leave three connections free and keep a worker each`() {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<200 {

@@ -53,7 +53,7 @@ import Testing
     "ALTER TABLE t ADD CONSTRAINT one UNIQUE (n) DEFERRABLE",
     "ALTER TABLE t ADD twice int GENERATED ALWAYS AS (2 * n) STORED; CREATE INDEX one ON t (twice)",
   ])
-  func `an index with a column that is set is named, since no row changes without it`(
+  func `the advice names each index that contains a changed column`(
     index: String
   ) throws {
     // Room for all rows, so that only the index decides.
@@ -74,7 +74,8 @@ import Testing
     #expect(try lines(setting: nil) == [])
   }
 
-  @Test func `each index with a column that is set has a line, and there is none about room`()
+  @Test
+  func `the advice has a line for each index that contains a changed column, and none about room`()
     throws
   {
     try session.run("CREATE INDEX one ON t (n); CREATE INDEX two ON t (label, n)")
@@ -86,7 +87,7 @@ import Testing
 
   // MARK: Room in pages
 
-  @Test func `what is advised for full pages makes room for every row`() throws {
+  @Test func `the advised fillfactor makes room for every row on a full page`() throws {
     #expect(try hotUpdates("n = n + 1") < 200)
     let line = try #require(try lines(setting: ["n"]).first)
     let advised = "ALTER TABLE t SET (fillfactor = 50)"
@@ -100,7 +101,7 @@ import Testing
     #expect(try lines(setting: ["n"]) == [])
   }
 
-  @Test func `the room is for the share of rows that change, of those that are there`() throws {
+  @Test func `the advised fillfactor depends on the share of rows that the run changes`() throws {
     func factor(_ rows: Int) throws -> Substring? {
       try lines(setting: ["n"], rows: rows).first?.firstMatch(of: /fillfactor = ([0-9]+)/)?.1
     }
@@ -113,13 +114,13 @@ import Testing
     #expect(try factor(20_000) == "90")
   }
 
-  @Test func `a deletion and a table without an index need no room`() throws {
+  @Test func `a deletion or a table without an index needs no free room on its pages`() throws {
     #expect(try lines(setting: nil) == [])
     try session.run("ALTER TABLE t DROP CONSTRAINT t_pkey")
     #expect(try lines(setting: ["n"]) == [])
   }
 
-  @Test func `a trigger that may change an indexed column is mentioned`() throws {
+  @Test func `the advice mentions a trigger that may change an indexed column`() throws {
     try session.run(
       """
       CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.m := 0; RETURN NEW; END $$;
@@ -130,7 +131,7 @@ import Testing
     #expect(try lines(setting: ["n"]).first?.contains(words) == true)
   }
 
-  @Test func `partitions have one line together, and the index that all of them have`() throws {
+  @Test func `the partitions of a table share one line of advice`() throws {
     try session.run(
       """
       CREATE TABLE p (id int, n int, m int, PRIMARY KEY (id)) PARTITION BY RANGE (id);
@@ -148,14 +149,16 @@ import Testing
     #expect(found.first?.hasPrefix("the index by_m has m, which") == true, "\(found)")
   }
 
-  @Test func `a view has no advice`() throws {
+  @Test func `a view gets no advice`() throws {
     try session.run("CREATE VIEW v AS SELECT * FROM t; CREATE INDEX one ON t (n)")
     #expect(try lines("v", setting: ["n"]) == [])
   }
 
   // MARK: Vacuum
 
-  @Test func `dead rows that nobody will vacuum are mentioned, of deletions too`() throws {
+  @Test func `the advice mentions dead rows that autovacuum will not remove, even for a deletion`()
+    throws
+  {
     try session.run("ALTER TABLE t SET (fillfactor = 50, autovacuum_enabled = off)")
     let line = "autovacuum is off for t: the dead rows that the run leaves stay until"
     for columns in [["n"], nil] {
@@ -169,7 +172,8 @@ import Testing
     #expect(try lines(setting: nil, rows: 12_100).count == 1)
   }
 
-  @Test func `a vacuum that pauses for minutes is mentioned, and what is advised helps`() throws {
+  @Test func `the advice mentions long vacuum pauses, and the advised setting removes them`() throws
+  {
     // The greatest pause, of which a page that it changes needs two.
     try session.run(
       "ALTER TABLE t SET (fillfactor = 50, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 10)"
@@ -186,7 +190,7 @@ import Testing
     #expect(try lines(setting: ["n"]) == [])
   }
 
-  @Test func `the server's own settings hold for a table without options`() async throws {
+  @Test func `the server's own settings apply to a table without options`() async throws {
     let cluster = try TestCluster(
       configuration: "autovacuum_vacuum_cost_delay = 100\nvacuum_cost_limit = 10"
     )

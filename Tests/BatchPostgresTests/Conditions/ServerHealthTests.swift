@@ -21,7 +21,7 @@ import Testing
     return try ServerHealth(of: oid, in: session)
   }
 
-  @Test func `a table that nobody else wants does not hold a run`() throws {
+  @Test func `a table that no other session wants does not hold a run`() throws {
     let database = try TestPostgres(Self.table)
     let health = try Self.health(database)
     #expect(health.hold(.init()) == nil)
@@ -34,7 +34,7 @@ import Testing
     #expect(try ServerHealth.notes(for: database.session()) == [])
   }
 
-  @Test func `a session that waits to change the table gets it`() async throws {
+  @Test func `a session that waits for a lock on the table holds the run`() async throws {
     let database = try TestPostgres(Self.table)
     // A chunk that is not committed.
     let chunk = try database.session()
@@ -61,7 +61,8 @@ import Testing
     await change.close()
   }
 
-  @Test func `an index that is being made holds the run, and another table's does not`() throws {
+  @Test func `a new index on the run's table holds the run, one on another table does not`() throws
+  {
     let database = try TestPostgres("\(Self.table); CREATE TABLE other (a int)")
     let other = try database.session()
     try other.run("BEGIN; CREATE INDEX ON other (a)")
@@ -73,7 +74,8 @@ import Testing
     try other.run("ROLLBACK")
   }
 
-  @Test func `a vacuum of the table holds the run unless it may not wait`() async throws {
+  @Test func `a vacuum of the table holds the run only if the run yields to vacuums`() async throws
+  {
     let database = try TestPostgres(
       """
       CREATE TABLE t (id int, w text) WITH (autovacuum_enabled = off);
@@ -101,7 +103,7 @@ import Testing
     await connection.close()
   }
 
-  @Test func `a role that does not see everything gets a warning, and the run continues`() throws {
+  @Test func `a role without pg_read_all_stats gets a note, and the run continues`() throws {
     let role = "blind_\(UInt32.random(in: 0 ... .max))"
     let database = try TestPostgres("\(Self.table); CREATE ROLE \(role) LOGIN")
     defer { try? database.run("DROP ROLE \(role)") }
@@ -114,8 +116,7 @@ import Testing
     #expect(health.spareConnections != nil)
   }
 
-  @Test
-  func `a standby that is behind and an archive that is full hold the run until they are not`()
+  @Test func `a lagging standby and an archive backlog hold the run until they catch up`()
     async throws
   {
     let cluster = try TestCluster(
@@ -152,7 +153,7 @@ import Testing
     #expect((0...1).contains(try Self.health(database).unarchived ?? 9))
   }
 
-  @Test func `each limit has its reason, and none without a limit`() {
+  @Test func `each exceeded limit of the server's health has its own reason`() {
     var health = ServerHealth()
     health.standby = .init(name: "b", lag: .seconds(41), bytes: 3 << 30)
     health.unarchived = 70
@@ -169,7 +170,8 @@ import Testing
     #expect(health.hold(limits) == nil)
   }
 
-  @Test func `a watch tells what it saw last, through PgBouncer too`() async throws {
+  @Test func `a watch reports the latest state of the server, even through PgBouncer`() async throws
+  {
     let database = try TestPostgres(Self.table)
     let session = try database.session()
     let table = try session.transaction { () throws(BatchError) in

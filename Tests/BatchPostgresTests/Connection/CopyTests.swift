@@ -15,7 +15,7 @@ import Testing
     session = try database.session()
   }
 
-  @Test func `bytes that are copied in come out again`() throws {
+  @Test func `copied-in bytes come out of a copy unchanged`() throws {
     try session.run("CREATE TABLE t (id int PRIMARY KEY, text text)")
     let lines = (1...3_000).map { "\($0),\"line \($0), \"\"quoted\"\"\"\n" }
     let count = try session.copyIn("COPY t FROM STDIN (FORMAT csv)") { input throws(BatchError) in
@@ -38,7 +38,7 @@ import Testing
     #expect(String(decoding: copied, as: UTF8.self) == lines.joined())
   }
 
-  @Test func `nothing is copied in where the writer fails, or a row does`() throws {
+  @Test func `a copy stores no row if its writer throws or the server refuses a row`() throws {
     try session.run("CREATE TABLE t (id int PRIMARY KEY)")
     let enough = BatchError(.invalidValue, "enough")
     let given = #expect(throws: BatchError.self) {
@@ -57,7 +57,7 @@ import Testing
     #expect(try session.text("SELECT count(*) FROM t") == "0")
   }
 
-  @Test func `a copy that is abandoned ends immediately, in bounded memory`() throws {
+  @Test func `an abandoned copy ends immediately, in bounded memory`() throws {
     let before = peakResidentBytes()
     let enough = BatchError(.invalidValue, "enough")
     var count = 0
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `an error in the middle of a copy is the server's`() throws {
+  @Test func `an error in the middle of a copy is reported as the server's error`() throws {
     var bytes = 0
     let error = #expect(throws: BatchError.self) {
       try session.copyOut(

@@ -23,7 +23,7 @@ import Testing
     ("42P01", .unknownEntity, false, false), ("42703", .unknownAttribute, false, false),
     ("42601", .invalidSQL, false, false), ("XX000", .databaseAccess, false, false),
   ])
-  func `an error is sorted by its state`(
+  func `the SQLSTATE of an error determines its code and kind`(
     state: String,
     code: BatchError.Code,
     isTransient: Bool,
@@ -37,12 +37,12 @@ import Testing
     #expect(error.place == "s")
   }
 
-  @Test func `a statement that was ended on request is interrupted`() {
+  @Test func `a statement that was cancelled on request counts as interrupted`() {
     let error = PostgresError("m", state: .queryCanceled)
     #expect(BatchError(error, server: "s", isInterrupted: true).code == .interrupted)
   }
 
-  @Test func `a refused row is reported with its column, its constraint and its values`() throws {
+  @Test func `the error of a refused row names its column, its constraint and its values`() throws {
     let database = try TestPostgres(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL CONSTRAINT small CHECK (n < 9), u int UNIQUE);
@@ -72,7 +72,8 @@ import Testing
 
   // MARK: On a server
 
-  @Test func `a connection that the server ends is lost, and restored`() async throws {
+  @Test func `a connection that the server ends is reported as lost and opened again`() async throws
+  {
     let database = try TestPostgres()
     let connection = PostgresConnection(label: "batch.ended", address: try database.address)
     let ended = await #expect(throws: BatchError.self) {
@@ -89,7 +90,7 @@ import Testing
     await connection.close()
   }
 
-  @Test func `a statement that takes too long means too much at once`() throws {
+  @Test func `a statement timeout counts as too many rows at once`() throws {
     let database = try TestPostgres()
     let session = try database.session()
     let error = #expect(throws: BatchError.self) {
@@ -104,7 +105,7 @@ import Testing
     #expect(error?.isAboutRows == false)
   }
 
-  @Test func `conflicts with others are transient`() throws {
+  @Test func `conflicts with other transactions are transient errors`() throws {
     let database = try TestPostgres(
       "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)"
     )
@@ -131,7 +132,7 @@ import Testing
     #expect(lock?.isTransient == true)
   }
 
-  @Test func `of two that wait for each other one gets an error, and may try again`() async throws {
+  @Test func `one session of a deadlock gets a transient error`() async throws {
     let database = try TestPostgres(
       "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)"
     )
@@ -172,7 +173,7 @@ import Testing
     #expect(refused.first?.isTransient == true)
   }
 
-  @Test func `a subquery with several rows, and a row that is too large, are about rows`() throws {
+  @Test func `errors of subqueries with several rows and of too large rows concern a row`() throws {
     let database = try TestPostgres(
       "CREATE TABLE t (id int PRIMARY KEY, n text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')"
     )

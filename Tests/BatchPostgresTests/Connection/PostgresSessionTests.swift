@@ -54,7 +54,7 @@ import Testing
     #expect(try session.text("SELECT 1") == "1")
   }
 
-  @Test func `several statements in one are refused`() throws {
+  @Test func `several statements in one text are refused`() throws {
     let error = #expect(throws: BatchError.self) {
       try session.execute("SELECT 1; CREATE TABLE t (a int)")
     }
@@ -62,7 +62,7 @@ import Testing
     #expect(try session.text("SELECT to_regclass('t')") == nil)
   }
 
-  @Test func `describing runs nothing`() throws {
+  @Test func `describing a statement does not run it`() throws {
     try session.run("CREATE SEQUENCE s")
     let columns = try session.describe("SELECT nextval('s') AS n, 'a' AS t")
     #expect(columns.columnCount == 2)
@@ -73,7 +73,7 @@ import Testing
 
   // MARK: Transactions
 
-  @Test func `a transaction is done as a whole or not at all`() throws {
+  @Test func `a transaction commits as a whole or not at all`() throws {
     try session.run("CREATE TABLE t (a int)")
     try session.transaction { () throws(BatchError) in
       try session.execute("INSERT INTO t VALUES (1)")
@@ -95,7 +95,7 @@ import Testing
     #expect(try session.text("SELECT string_agg(a::text, ',') FROM t") == "1")
   }
 
-  @Test func `settings belong to the transaction and end with it`() throws {
+  @Test func `the settings of a transaction end with it`() throws {
     let before = try session.text("SHOW lock_timeout")
     let options = TransactionOptions(
       .serializable,
@@ -119,7 +119,7 @@ import Testing
     #expect(try session.text("SHOW timezone") == "Asia/Tokyo")
   }
 
-  @Test func `a transaction for reading writes nothing`() throws {
+  @Test func `a read-only transaction refuses to write`() throws {
     try session.run("CREATE TABLE t (a int)")
     let error = #expect(throws: BatchError.self) {
       try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
@@ -129,7 +129,7 @@ import Testing
     #expect(error?.code == .readOnly)
   }
 
-  @Test func `a lock that is not granted in time is reported as one`() throws {
+  @Test func `a lock timeout is reported as one`() throws {
     try session.run("CREATE TABLE t (a int)")
     let other = try database.session()
     try other.begin(TransactionOptions())
@@ -145,7 +145,9 @@ import Testing
     other.rollBack()
   }
 
-  @Test func `a statement that takes too long is cancelled and is not an interrupt`() throws {
+  @Test func `a statement timeout is reported as a cancelled statement and not as an interrupt`()
+    throws
+  {
     let error = #expect(throws: BatchError.self) {
       try session.transaction(TransactionOptions(statementTimeout: .milliseconds(10))) {
         () throws(BatchError) in
@@ -187,9 +189,7 @@ import Testing
 
   // MARK: The end of a session
 
-  @Test func `a session that the server has ended is lost, and a connection makes another`()
-    async throws
-  {
+  @Test func `a connection replaces a session that the server has ended`() async throws {
     let connection = PostgresConnection(label: "test.victim", address: try database.address)
     @Sendable func processID(_ session: PostgresSession) throws(BatchError) -> Int64? {
       try session.integer("SELECT pg_backend_pid()")
@@ -247,7 +247,7 @@ import Testing
 
   // MARK: Rows as they arrive
 
-  @Test func `rows arrive one by one, and unwanted ones are dropped`() throws {
+  @Test func `rows arrive one by one, and the rest may be abandoned`() throws {
     var sum: Int64 = 0
     let count = try session.forEachRow(
       "SELECT g FROM generate_series(1, $1) AS g",
@@ -269,7 +269,7 @@ import Testing
     #expect(try session.text("SELECT 1") == "1")
   }
 
-  @Test func `an error after some rows is reported`() throws {
+  @Test func `an error after the first rows is reported`() throws {
     var count = 0
     let error = #expect(throws: BatchError.self) {
       try session.forEachRow("SELECT 1 / (g - 900) FROM generate_series(1, 1000) AS g") {

@@ -21,7 +21,7 @@ import Testing
     #expect(!"\(address)".contains("secret"))
   }
 
-  @Test func `a job finds a password in a URL where libpq finds one`() throws {
+  @Test func `a job recognizes a password in a URL exactly where libpq does`() throws {
     let seed = UInt64.random(in: 0 ... .max)
     var random = SeededGenerator(seed: seed)
     var count = [false: 0, true: 0]
@@ -49,14 +49,14 @@ import Testing
     "postgres://ann:secret@host/db?x=1", "postgres://ann:secret@host/db?password",
     "postgres://secret%zz@host/db", "postgres://a:b=secret=@/db?a==secret", "",
   ])
-  func `an invalid URL is refused without being repeated`(url: String) {
+  func `an invalid URL is refused, and the error does not repeat its password`(url: String) {
     let error = #expect(throws: BatchError.self) { try ServerAddress(url: url) }
     #expect(error?.code == .databaseAccess)
     #expect(error?.description.contains("secret") == false)
     #expect(error?.remedy?.contains("postgres://") == true)
   }
 
-  @Test func `a service and the environment lead to a server`() throws {
+  @Test func `a service file or the environment can name the server`() throws {
     _ = try TestCluster.shared()
     func database(_ address: ServerAddress) throws -> String? {
       try PostgresSession(address, applicationName: "test", interrupter: PostgresInterrupter())
@@ -69,7 +69,7 @@ import Testing
     #expect(error?.message.contains("nowhere") == true)
   }
 
-  @Test func `a wrong password is reported with its role and never shown`() throws {
+  @Test func `the error of a wrong password names the role and not the password`() throws {
     let database = try TestPostgres("CREATE ROLE \(role) LOGIN PASSWORD 'right'")
     defer { try? database.run("DROP ROLE \(role)") }
     let port = database.cluster.port
@@ -93,7 +93,7 @@ import Testing
 
   private let role = "r\(UInt32.random(in: 0 ... .max))"
 
-  @Test func `a server that is down, a missing database and a missing role are distinguished`()
+  @Test func `a stopped server, a missing database and a missing role have different errors`()
     throws
   {
     let cluster = try TestCluster.shared()

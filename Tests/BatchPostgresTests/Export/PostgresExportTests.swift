@@ -25,8 +25,7 @@ import Testing
     return String(decoding: export.header + lines.bytes, as: UTF8.self)
   }
 
-  @Test func `lines of NDJSON have all digits, and text for values that are not numbers`()
-    async throws
+  @Test func `an NDJSON export keeps all digits and writes nonnumeric values as text`() async throws
   {
     let trial = try await ChangeTrial(Self.table)
     let text = try Self.text(trial, trial.export(as: .ndjson))
@@ -44,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `lines of CSV are those that an export from SQLite has`() async throws {
+  @Test func `a CSV export from PostgreSQL equals one from SQLite`() async throws {
     let trial = try await ChangeTrial(Self.table)
     let text = try Self.text(trial, trial.export(as: .csv))
     let lines = [
@@ -72,7 +71,8 @@ import Testing
     )
   }
 
-  @Test func `the server's fields of texts become those that are made of values`() async throws {
+  @Test func `text fields formatted by the server equal those formatted from values`() async throws
+  {
     // Each text stands alone, at the beginning, in the middle and at the end of a line.
     let trial = try await ChangeTrial(
       #"""
@@ -91,7 +91,9 @@ import Testing
     }
   }
 
-  @Test func `the server's fields of numbers become those that are made of values`() async throws {
+  @Test func `number fields formatted by the server equal those formatted from values`()
+    async throws
+  {
     // The shortest digits are not the same for everybody where two numbers of as many are as near.
     var reals: [Double] = [
       0, -0.0, 1, -1, 5, 0.1, 1e-4, 9.9e-5, 1e-5, 1e5, 1e6, 1e14, 1e15, 1e16, 1e17, 1e22, 1e23,
@@ -129,7 +131,7 @@ import Testing
     #expect(values.split(separator: "\r\n").count == reals.count + 1)
   }
 
-  @Test func `the server's fields of all types become those that are made of values`()
+  @Test func `fields of every type formatted by the server equal those formatted from values`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -177,7 +179,7 @@ import Testing
   @Test(arguments: [
     ("bigint", "g"), ("bigint", "g * 3 - 70"), ("text", "'k' || g"), ("uuid", "md5(g::text)::uuid"),
   ])
-  func `the bytes are the same however the list is split, and missing rows are counted`(
+  func `an export has identical bytes for every chunk size and counts missing rows`(
     type: String,
     value: String
   ) async throws {
@@ -216,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func `a row that cannot be read is found, and the others have their lines`() async throws {
+  @Test func `an unreadable row fails alone, and the other rows are exported`() async throws {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT g, g FROM generate_series(1, 50) AS g"
     )

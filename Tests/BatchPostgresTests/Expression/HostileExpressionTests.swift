@@ -146,7 +146,7 @@ import Testing
   ]
 
   @Test(arguments: hostile)
-  func `a condition that wants more is refused, and nothing is done`(text: String) throws {
+  func `a condition with side effects is refused and not executed`(text: String) throws {
     let error = #expect(throws: BatchError.self) {
       try compiler.condition(PostgresExpression(text, at: "job.json:1:1"))
     }
@@ -168,7 +168,7 @@ import Testing
   ]
 
   @Test(arguments: hostileValues)
-  func `a value that wants more is refused, and nothing is done`(text: String) throws {
+  func `a value expression with side effects is refused and not executed`(text: String) throws {
     let error = #expect(throws: BatchError.self) {
       try compiler.assignment(of: PostgresExpression(text, at: "job.json:1:1"), to: "n")
     }
@@ -220,7 +220,7 @@ import Testing
     "EXISTS (SELECT FROM generate_series(1, 3) AS g WHERE g = n)", "s < 'ü' COLLATE \"en-x-icu\"",
     "(SELECT max(x) OVER (PARTITION BY n) FROM (SELECT 1 AS x) AS y) = 1",
   ])
-  func `what people write is allowed`(text: String) throws {
+  func `ordinary conditions are accepted and run as checked`(text: String) throws {
     let checked = try compiler.condition(PostgresExpression(text))
     // And it runs in the form that was checked.
     let parameters = PostgresParameters(["p": .integer(1), "text": .text("x")])
@@ -234,12 +234,12 @@ import Testing
   @Test(arguments: [
     "n + 1", "NULL", "(SELECT max(n) FROM other)", ":p", "length(s)", "tags[1]", "round(n * 1.1)",
   ])
-  func `what people set is allowed`(text: String) throws {
+  func `ordinary value expressions are accepted`(text: String) throws {
     let checked = try compiler.assignment(of: PostgresExpression(text), to: "n")
     #expect(checked.expression.text == text)
   }
 
-  @Test func `a function that later hides the server's is not called`() throws {
+  @Test func `a function that later shadows one of the server's is not called`() throws {
     let own = try Self(in: TestPostgres(Self.script))
     let (session, compiler) = (own.session, own.compiler)
     // With the same arguments as the server's: pg_catalog comes first.
@@ -256,7 +256,7 @@ import Testing
     try own.expectNothingDone()
   }
 
-  @Test func `a column of a custom type is compared as it must be`() throws {
+  @Test func `a column of a custom type is compared with the operator of its type`() throws {
     // With the server's operators alone, this would be another comparison.
     let checked = try compiler.condition(PostgresExpression("c = 'X'"))
     let path = try SearchPath(of: session)
@@ -267,7 +267,7 @@ import Testing
     #expect(count == "1")
   }
 
-  @Test func `an expression is refused with a remedy`() throws {
+  @Test func `the error of a refused expression names the cause and any remedy`() throws {
     func refusal(_ text: String) throws -> BatchError {
       try #require(throws: BatchError.self) { try compiler.condition(PostgresExpression(text)) }
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import BatchPostgres
 
 @Suite struct ParseTreeTests {
-  @Test func `functions, operators, types and tables are found where the server puts them`() {
+  @Test func `a parse tree lists functions, operators, types and tables`() {
     let tree = ParseTree(
       """
       {QUERY :commandType 1 :rtable ({RTE :eref {ALIAS :aliasname a\\ :funcid\\ 1 :colnames ("x\\ \\{EVIL" "y")} \
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{", "}", "\\", ":", "{:", "{A :", "(((", ":funcid", ":funcid \\"])
-  func `no text traps`(text: String) {
+  func `no malformed parse tree traps`(text: String) {
     #expect(ParseTree(text).functions.isEmpty)
   }
 }

@@ -94,7 +94,7 @@ import Testing
   ]
 
   @Test(arguments: hostile)
-  func `an expression is refused for whose types somebody's functions are called, and none is`(
+  func `an expression that calls user functions through its types is refused uncalled`(
     text: String
   ) throws {
     let error = #expect(throws: BatchError.self) {
@@ -112,12 +112,12 @@ import Testing
     "to_json(n) IS NULL", "to_jsonb(xs) IS NULL", "greatest(n, 3) = 3", "s IS NULL", "cs[1] = 2",
     "EXISTS (SELECT FROM t AS o ORDER BY n)",
   ])
-  func `what calls none of them is allowed`(text: String) throws {
+  func `an expression that calls no user function is allowed`(text: String) throws {
     _ = try compiler.condition(PostgresExpression(text))
     #expect(try calls() == "0")
   }
 
-  @Test func `a refusal names the type and what is called for it`() throws {
+  @Test func `the error of a refused type names the type and what is called for it`() throws {
     func refusal(_ text: String) -> String? {
       #expect(throws: BatchError.self) { try compiler.condition(PostgresExpression(text)) }?.message
     }

@@ -52,7 +52,7 @@ import Testing
     return try (0..<list.count).map { try list.key(at: $0) }
   }
 
-  @Test func `pieces may end anywhere`() throws {
+  @Test func `a copy of keys is decoded however its bytes are cut`() throws {
     #expect(try keys(bytes, cutAt: []) == expected)
     for size in [1, 2, 3, 5, 7, 19, 64] {
       let ends = Array(stride(from: size, to: bytes.count, by: size))
@@ -66,13 +66,13 @@ import Testing
     }
   }
 
-  @Test func `a copy that ends too early is none`() throws {
+  @Test func `a truncated copy of keys is not accepted`() throws {
     for count in 0..<bytes.count {
       #expect(try keys(Array(bytes.prefix(count)), cutAt: []) == nil, "\(count) bytes")
     }
   }
 
-  @Test func `damaged bytes are refused, or are other keys, and never trap`() throws {
+  @Test func `damaged bytes of a copy never trap`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<3_000 {

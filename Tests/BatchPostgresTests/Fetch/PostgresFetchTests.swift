@@ -73,7 +73,8 @@ import Testing
     ("inet", "('10.0.0.0'::inet + g)"), ("macaddr", "lpad(to_hex(g), 12, '0')::macaddr"),
     ("char(9)", "'k' || g"), ("bit(12)", "g::bit(12)"), ("positive", "g + 1"),
   ])
-  func `keys of every type find their rows again`(type: String, value: String) async throws {
+  func `fetched keys of every type find their rows again`(type: String, value: String) async throws
+  {
     try database.run(
       """
       CREATE DOMAIN positive AS bigint CHECK (value > 0);
@@ -117,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `enumerations and several columns are keys`() async throws {
+  @Test func `enumerations and several columns can form a key`() async throws {
     try database.run(
       """
       CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -132,7 +133,7 @@ import Testing
     )
   }
 
-  @Test func `text keys come in the order of their bytes, whatever the collation`() async throws {
+  @Test func `text keys are sorted by their bytes whatever the collation`() async throws {
     try database.run(
       """
       CREATE TABLE t (k text COLLATE "en-x-icu" PRIMARY KEY);
@@ -144,7 +145,9 @@ import Testing
     #expect(list.isSorted)
   }
 
-  @Test func `a declared key without NULL and twice the same is one`() async throws {
+  @Test func `a declared key is accepted if its selected values are unique and not NULL`()
+    async throws
+  {
     try database.run(
       """
       CREATE TABLE t (a int, b int);
@@ -163,7 +166,7 @@ import Testing
     #expect(try await keys(fetch(query("t", where: "b = 5", key: ["a", "b"]))) == ["!,5"])
   }
 
-  @Test func `order, limit, views and partitions`() async throws {
+  @Test func `a fetch obeys order and limit and reads views and partitions`() async throws {
     try database.run(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int) PARTITION BY HASH (id);
@@ -179,7 +182,7 @@ import Testing
     #expect(try await keys(fetch(query("v", key: ["id"]))) == ["6", "7", "8", "9", "10"])
   }
 
-  @Test func `nothing selected is an empty list`() async throws {
+  @Test func `a fetch that selects no row gives an empty list`() async throws {
     try database.run("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (k text PRIMARY KEY)")
     for name in ["t", "u"] {
       for method in [PostgresFetch.Method.copy, .select] {
@@ -190,7 +193,7 @@ import Testing
 
   // MARK: Parameters
 
-  @Test func `values reach the condition unchanged and never as SQL`() async throws {
+  @Test func `parameter values reach the condition unchanged and never as SQL`() async throws {
     try database.run(
       """
       CREATE TABLE t (id int PRIMARY KEY, s text, d date, r float8, b bytea, ok bool);
@@ -214,9 +217,7 @@ import Testing
     }
   }
 
-  @Test func `an expression that fails for a row gives the server's error`()
-    async throws
-  {
+  @Test func `a condition that fails for a row gives the server's error`() async throws {
     try database.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (0)")
     let error = await #expect(throws: BatchError.self) {
       try await fetch(query("t", where: "1 / id > 0"))
@@ -226,7 +227,9 @@ import Testing
 
   // MARK: Several readers
 
-  @Test func `several readers find what one finds, in a table of gaps`() async throws {
+  @Test func `several readers fetch the list that one reader fetches, even from a table with gaps`()
+    async throws
+  {
     try database.run(
       """
       CREATE TABLE t (id bigint PRIMARY KEY, n int);
@@ -245,7 +248,7 @@ import Testing
     }
   }
 
-  @Test func `several readers read at once`() async throws {
+  @Test func `several readers read simultaneously`() async throws {
     // All rows take so long that the readers are seen at work.
     try database.run(
       """
@@ -270,7 +273,7 @@ import Testing
     _ = try? await run.value
   }
 
-  @Test func `all readers see one moment`() async throws {
+  @Test func `all readers of a fetch see one snapshot`() async throws {
     // A writer keeps moving one row from one end to the other.
     try database.run(
       """
@@ -297,7 +300,7 @@ import Testing
     try await moves.value
   }
 
-  @Test func `a fetch is interrupted, and leaves nothing behind on the server`() async throws {
+  @Test func `an interrupted fetch leaves no session on the server`() async throws {
     try database.run(
       "CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t SELECT g FROM generate_series(1, 1000) AS g"
     )
@@ -324,9 +327,7 @@ import Testing
     )
   }
 
-  @Test func `all works through PgBouncer, which lends a connection for a transaction`()
-    async throws
-  {
+  @Test func `a fetch works through PgBouncer in transaction mode`() async throws {
     try database.run(
       """
       CREATE TABLE t (id bigint PRIMARY KEY, n int);
@@ -353,7 +354,7 @@ import Testing
     }
   }
 
-  @Test func `memory does not grow with the table`() async throws {
+  @Test func `the memory of a fetch does not grow with the table`() async throws {
     // 120 MB of keys. What other tests need at the same time is counted too, and is less than half of that.
     try database.run(
       """

@@ -17,7 +17,7 @@ import Testing
     try host.heartbeat.leave(in: host.session)
   }
 
-  @Test func `a process that failed is listed after those that work`() async throws {
+  @Test func `hosts that stopped or failed are listed after those that work`() async throws {
     let trial = try await RunTrial(10, spansOf: 10)
     let (failing, stopping) = (try trial.host(), try trial.host())
     let working = try trial.host()
@@ -36,7 +36,9 @@ import Testing
     #expect(hosts.allSatisfy { $0.silence < .seconds(30) && $0.seenAt.hasSuffix("Z") })
   }
 
-  @Test func `a process that joins on the same machine replaces what failed there`() async throws {
+  @Test func `a process that joins on a machine clears the earlier failures of that machine`()
+    async throws
+  {
     let trial = try await RunTrial(10, spansOf: 10)
     try fail(try trial.host(), "first")
     try fail(try trial.host(), "second")
@@ -47,7 +49,9 @@ import Testing
     #expect(try exits(trial).map(\.reason) == ["third", "second", "first"])
   }
 
-  @Test func `equal exits are listed once, and a run keeps a hundred`() async throws {
+  @Test func `equal exit reasons are listed once, and a run keeps at most a hundred exits`()
+    async throws
+  {
     let trial = try await RunTrial(10, spansOf: 10)
     for _ in 0..<RunTables.exitLimit + 5 { try fail(try trial.host(), "again") }
     try fail(try trial.host(), "at last")
@@ -59,7 +63,9 @@ import Testing
     #expect(try trial.database.text("SELECT count(*) FROM _batch_exit") == "0")
   }
 
-  @Test func `a reason of any length and any characters is kept as far as it fits`() async throws {
+  @Test func `an exit reason of any length and any characters is stored, cut to the limit`()
+    async throws
+  {
     let trial = try await RunTrial(10, spansOf: 10)
     try fail(try trial.host(), String(repeating: "ü'\\", count: 10_000))
     #expect(try exits(trial).first?.reason?.count == 4_000)

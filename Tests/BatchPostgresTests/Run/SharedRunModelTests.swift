@@ -10,7 +10,7 @@ import Testing
 /// Several processes working on one run while their connections are ended and their spans taken over at any moment.
 @Suite struct SharedRunModelTests {
   @Test(arguments: [1, 2, 3])
-  func `each row is changed once, whatever happens to connections and leases`(
+  func `each row is changed once despite broken connections and lost leases`(
     seed: UInt64
   ) async throws {
     let trial = try await RunTrial(500, spansOf: 40)

@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func `lists of any keys are restored, in spans that are neither short nor heavy`()
+  @Test func `a stored list of composite keys is restored from spans of bounded length`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -50,7 +50,7 @@ import Testing
     #expect(last.elementsEqual(trial.list[20_000..<25_000]))
   }
 
-  @Test func `an empty run has nothing to do, and one process ends it`() async throws {
+  @Test func `an empty run grants no span and is finished by a single process`() async throws {
     let trial = try await RunTrial(0, spansOf: 10)
     let session = trial.trial.session
     #expect(try trial.host().claim() == .exhausted)
@@ -64,7 +64,7 @@ import Testing
     "UPDATE _batch_list SET bytes = set_byte(bytes, 90, get_byte(bytes, 90) # 4)",
     "UPDATE _batch_list AS l SET bytes = o.bytes FROM _batch_list AS o WHERE l.first = 0 AND o.first = 100",
   ])
-  func `a list that was edited by hand is refused`(edit: String) async throws {
+  func `a stored list that was edited by hand is refused`(edit: String) async throws {
     let trial = try await RunTrial(150, spansOf: 100)
     try trial.database.run(edit)
     let error = #expect(throws: BatchError.self) {
@@ -74,7 +74,7 @@ import Testing
     #expect(error?.message.contains("positions 0 to 99") == true)
   }
 
-  @Test func `tables are created once by simultaneous processes`() async throws {
+  @Test func `simultaneous processes create the run tables once`() async throws {
     let database = try TestPostgres()
     let address = try database.address
     let errors = await withTaskGroup(of: BatchError?.self) { group in
@@ -104,7 +104,7 @@ import Testing
     )
   }
 
-  @Test func `a role that may not create tables gets an error with the necessary grant`()
+  @Test func `the error for a role that may not create tables names the necessary grant`()
     async throws
   {
     let role = "maker_\(UInt32.random(in: 0 ... .max))"
@@ -122,7 +122,7 @@ import Testing
     #expect(error?.remedy?.contains("CREATE") == true)
   }
 
-  @Test func `a run of a newer version is left alone`() async throws {
+  @Test func `a run of a newer version is refused`() async throws {
     let trial = try await RunTrial(10, spansOf: 10)
     try trial.database.run("UPDATE _batch_run SET version = 2")
     let error = #expect(throws: BatchError.self) {
@@ -131,7 +131,7 @@ import Testing
     #expect(error?.code == .unsupportedVersion)
   }
 
-  @Test func `a heartbeat brings back what an operator asks for`() async throws {
+  @Test func `a heartbeat returns the operator's requests`() async throws {
     let trial = try await RunTrial(10, spansOf: 10)
     let host = try trial.host()
     #expect(try host.heartbeat.beat(in: host.session) == .init(state: .running, control: nil))

@@ -8,7 +8,7 @@ import Testing
 @testable import BatchPostgres
 
 @Suite struct SpanLeaseTests {
-  @Test func `spans are given to one host each, in order, until none is left`() async throws {
+  @Test func `each span is leased to one host, in order, until none is free`() async throws {
     let trial = try await RunTrial(30, spansOf: 10)
     let (a, b) = (try trial.host(), try trial.host())
     let first = try a.lease()
@@ -28,7 +28,7 @@ import Testing
     #expect(try a.commit(20..<25, under: again.lease).succeeded == 5)
   }
 
-  @Test func `hosts that claim at once do not take each other's spans`() async throws {
+  @Test func `hosts that claim simultaneously never share a span`() async throws {
     let trial = try await RunTrial(2_000, spansOf: 5)
     let address = try trial.database.address
     let (tables, run) = (trial.tables, trial.run)
@@ -91,7 +91,8 @@ import Testing
 
   // MARK: Takeovers
 
-  @Test func `a span of a host that is silent for a lease is taken over, with what is done of it`()
+  @Test
+  func `the span of a host that is silent for a lease is taken over with its finished chunks`()
     async throws
   {
     let trial = try await RunTrial(20, spansOf: 20)
@@ -117,7 +118,9 @@ import Testing
     #expect(try trial.counts() == ["1 x 20"])
   }
 
-  @Test func `a host that asks or beats is alive, whatever was assumed before`() async throws {
+  @Test func `a silent host keeps its span if it claims or sends a heartbeat before a takeover`()
+    async throws
+  {
     let trial = try await RunTrial(20, spansOf: 10)
     let (a, b) = (try trial.host(), try trial.host())
     _ = try a.lease()
@@ -130,7 +133,7 @@ import Testing
     #expect(try b.claim(knowing: [10]) == .noneFree)
   }
 
-  @Test func `a span is not taken over while a chunk of it is not committed`() async throws {
+  @Test func `a span is not taken over while one of its chunks is uncommitted`() async throws {
     for commits in [true, false] {
       let trial = try await RunTrial(20, spansOf: 20)
       let (a, b) = (try trial.host(), try trial.host())
@@ -152,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func `two chunks of a span block nobody, nor do heartbeats`() async throws {
+  @Test func `two chunks of a span block neither each other nor heartbeats`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.database.session())
     let lease = try a.lease().lease
@@ -168,7 +171,7 @@ import Testing
     #expect(try trial.tables.done(ofRun: trial.run, in: c).count == 16)
   }
 
-  @Test func `the locks of a host that is gone are gone with its lease`() async throws {
+  @Test func `the locks of a vanished host end with its lease`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.host())
     let lease = try a.lease().lease
@@ -187,8 +190,7 @@ import Testing
 
   // MARK: The outcome of a commit
 
-  @Test func `a chunk that is entered again waits for the first attempt and finds it done`()
-    async throws
+  @Test func `a chunk that is retried waits for the first attempt and finds it done`() async throws
   {
     let trial = try await RunTrial(20, spansOf: 20)
     let a = try trial.host()
@@ -218,7 +220,9 @@ import Testing
     #expect(try trial.counts() == ["0 x 12", "1 x 8"])
   }
 
-  @Test func `a chunk whose commit was heard and not answered is done once`() async throws {
+  @Test func `a chunk is done once if its COMMIT reached the server but the answer was lost`()
+    async throws
+  {
     let trial = try await RunTrial(
       20,
       spansOf: 20,
@@ -268,7 +272,9 @@ import Testing
     #expect(try trial.counts() == ["0 x 12", "1 x 8"])
   }
 
-  @Test func `a chunk whose commit was not heard is done by the next attempt`() async throws {
+  @Test func `a chunk is done by the next attempt if its COMMIT never reached the server`()
+    async throws
+  {
     let trial = try await RunTrial(
       20,
       spansOf: 20,
@@ -292,7 +298,7 @@ import Testing
     #expect(try trial.counts() == ["0 x 12", "1 x 8"])
   }
 
-  @Test func `a chunk recorded differently in the ledger is not done again`() async throws {
+  @Test func `a chunk that overlaps one in the ledger is refused`() async throws {
     let trial = try await RunTrial(20, spansOf: 20)
     let a = try trial.host()
     let lease = try a.lease().lease
@@ -304,7 +310,7 @@ import Testing
 
   // MARK: Outcomes
 
-  @Test func `the outcome of each identifier is in the ledger, and failures are counted over all`()
+  @Test func `the ledger records each identifier's outcome, and failures count across chunks`()
     async throws
   {
     let trial = try await RunTrial(40, spansOf: 20, "ALTER TABLE t ADD CHECK (n < 5)")
@@ -342,7 +348,7 @@ import Testing
     #expect(try trial.database.text("SELECT sum(n) FROM t WHERE id <= 30") == "34")
   }
 
-  @Test func `chunks that take too long are done in halves, and so are the ones after them`()
+  @Test func `a chunk that times out is done in halves, and so are the following ones`()
     async throws
   {
     let trial = try await RunTrial(32, spansOf: 32, ChangeTrial.slowTrigger)
@@ -362,9 +368,7 @@ import Testing
 
   // MARK: Settings of the server
 
-  @Test func `it is the same where transactions are serializable unless they say otherwise`()
-    async throws
-  {
+  @Test func `leases work where transactions are serializable by default`() async throws {
     let role = "serial_\(UInt32.random(in: 0 ... .max))"
     let trial = try await RunTrial(
       20,
@@ -387,7 +391,7 @@ import Testing
     #expect(try trial.counts() == ["0 x 10", "1 x 10"])
   }
 
-  @Test func `each transaction may be on another of PgBouncer's connections`() async throws {
+  @Test func `leases work through PgBouncer in transaction mode`() async throws {
     let trial = try await RunTrial(40, spansOf: 20)
     let pooled = try PostgresSession(
       trial.database.pooledAddress,

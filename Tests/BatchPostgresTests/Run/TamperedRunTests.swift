@@ -22,7 +22,9 @@ import Testing
   }
 
   @Test(arguments: edits)
-  func `a span whose done work was forgotten is not taken over`(edit: String) async throws {
+  func `a span is not taken over if its finished work is missing from the ledger`(edit: String)
+    async throws
+  {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.host())
     let lease = try a.lease().lease
@@ -36,7 +38,9 @@ import Testing
   }
 
   @Test(arguments: edits)
-  func `a process that is at work finds out when its span is done`(edit: String) async throws {
+  func `a process at work is refused when it closes a span whose ledger was edited`(edit: String)
+    async throws
+  {
     let trial = try await RunTrial(20, spansOf: 20)
     let a = try trial.host()
     let lease = try a.lease().lease
@@ -55,7 +59,7 @@ import Testing
     "TRUNCATE _batch_ledger", "DELETE FROM _batch_ledger WHERE first = 5",
     "TRUNCATE _batch_ledger, _batch_tally",
   ])
-  func `a chunk whose COMMIT got no answer is not done again if the ledger has forgotten it`(
+  func `a retried chunk is refused if the ledger has lost it`(
     edit: String
   ) async throws {
     for method in [WritingMethod.counting, .listing] {
@@ -73,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `a run that somebody declares done does not count as done`() async throws {
+  @Test func `a run that somebody marks as done by hand does not count as done`() async throws {
     let trial = try await RunTrial(20, spansOf: 10)
     let a = try trial.host()
     try a.commit(0..<5, under: a.lease().lease)
@@ -89,7 +93,9 @@ import Testing
     expectRefusal { _ = try trial.tables.snapshot(ofRun: trial.run, in: a.session) }
   }
 
-  @Test func `what is counted is what is entered, and is gone with the span`() async throws {
+  @Test func `the tally of a span equals its ledger entries and disappears with the span`()
+    async throws
+  {
     let trial = try await RunTrial(20, spansOf: 20)
     let (a, b) = (try trial.host(), try trial.host())
     let lease = try a.lease().lease
@@ -104,7 +110,9 @@ import Testing
     #expect(try trial.database.text(counts) == nil)
   }
 
-  @Test func `runs of which only a part of the tables is left are not forgotten`() async throws {
+  @Test func `run tables that are only partly there are reported as damaged and not created again`()
+    async throws
+  {
     let trial = try await RunTrial(20, spansOf: 20)
     try trial.database.run("DROP TABLE _batch_run")
     let error = #expect(throws: BatchError.self) {
@@ -120,7 +128,7 @@ import Testing
     "CREATE TABLE new (LIKE t INCLUDING ALL); DROP TABLE t; ALTER TABLE new RENAME TO t",
     "CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s; CREATE TABLE t (id bigint PRIMARY KEY, n int)",
   ])
-  func `a table that took the place of the run's is not written`(script: String) async throws {
+  func `a table that has replaced the run's is not written`(script: String) async throws {
     for method in [WritingMethod.counting, .listing] {
       let trial = try await RunTrial(20, spansOf: 20)
       let a = try trial.host()
@@ -138,7 +146,7 @@ import Testing
     }
   }
 
-  @Test func `an archive that took the place of another gets no rows`() async throws {
+  @Test func `an archive that has replaced the run's gets no rows`() async throws {
     let trial = try await RunTrial(20, spansOf: 20, "CREATE TABLE gone (id bigint, n int)")
     let a = try trial.host()
     let lease = try a.lease().lease

@@ -23,7 +23,7 @@ import Testing
 
   // MARK: Names
 
-  @Test func `a table is found by its name as it is written, quoted or folded`() throws {
+  @Test func `a table is found by its qualified, quoted or folded name`() throws {
     try session.run(
       """
       CREATE SCHEMA sales; CREATE SCHEMA "Ödd.Schema";
@@ -51,7 +51,7 @@ import Testing
     "", ".", "orders.", ".orders", "a.b.c", "\"orders", "\"\"", "or\"ders", "\"orders\"x", "order",
     "\"ORDERS\"", "orders; DROP TABLE orders", "orders'", "nowhere.orders", "$1",
   ])
-  func `anything other than a table is refused`(name: String) throws {
+  func `a text that names no table is refused`(name: String) throws {
     try session.run("CREATE TABLE orders (id int PRIMARY KEY)")
     let error = #expect(throws: BatchError.self) { try table(name) }
     #expect(error?.code == .unknownEntity)
@@ -62,7 +62,7 @@ import Testing
 
   // MARK: Columns and keys
 
-  @Test func `columns are described with all that determines what may be written`() throws {
+  @Test func `a table describes its columns' types, defaults and constraints`() throws {
     try session.run(
       """
       CREATE DOMAIN positive AS int CHECK (value > 0);
@@ -99,8 +99,7 @@ import Testing
     #expect(try found.requireColumn(named: "AMOUNT").name == "amount")
   }
 
-  @Test func `the key is the primary key, or the smallest unique index that can be trusted`() throws
-  {
+  @Test func `the key is the primary key or the smallest trustworthy unique index`() throws {
     try session.run(
       """
       CREATE TABLE a (x int, y text, PRIMARY KEY (y, x));
@@ -133,7 +132,8 @@ import Testing
 
   // MARK: What affects a job
 
-  @Test func `partitions, triggers, rules and foreign keys in both directions are reported`() throws
+  @Test func `a table reports partitions, triggers, rules and foreign keys in both directions`()
+    throws
   {
     try session.run(
       """
@@ -173,7 +173,7 @@ import Testing
     #expect(try table("parent").estimatedCount == 0)
   }
 
-  @Test func `rights are reported before anything is tried`() throws {
+  @Test func `missing rights are reported before the first statement`() throws {
     let role = "r\(UInt32.random(in: 0 ... .max))"
     try session.run(
       """
@@ -206,7 +206,7 @@ import Testing
     #expect(hidden?.remedy?.contains("USAGE") == true)
   }
 
-  @Test func `a database is known by its cluster and its number`() throws {
+  @Test func `a database is identified by its cluster and its number`() throws {
     let one = try PostgresDatabase(of: session)
     #expect(one == (try PostgresDatabase(of: database.session())))
     #expect(one.name == database.name)

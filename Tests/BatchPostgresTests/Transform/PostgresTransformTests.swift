@@ -39,7 +39,8 @@ import Testing
   // MARK: Values
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `values of every type are read and written without loss`(method: WritingMethod) async throws
+  func `a transform reads and writes values of every type without loss`(method: WritingMethod)
+    async throws
   {
     let columns = [
       "b", "s", "i", "l", "o", "r", "d", "x", "f", "c", "v", "w", "j", "jb", "a", "aa", "z", "ts",
@@ -98,7 +99,7 @@ import Testing
     ("text COLLATE \"und-x-icu\"", "chr(g + 192) || g"),
     ("varchar(9) COLLATE \"POSIX\"", "chr(g + 192) || g"),
   ])
-  func `rows are found by keys of every type, in their order`(
+  func `a transform finds its rows by keys of every type, in the list's order`(
     type: String,
     value: String
   ) async throws {
@@ -119,7 +120,7 @@ import Testing
     #expect(try trial.session.integer("SELECT count(*) FROM t WHERE n = g") == 24)
   }
 
-  @Test func `a value that a column does not take fails its row alone`() async throws {
+  @Test func `a value that does not fit its column fails only its row`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, s smallint, v varchar(3), x numeric(3,1), w text, p int REFERENCES t);
@@ -159,7 +160,7 @@ import Testing
     #expect(error?.message.contains("smallint") == true)
   }
 
-  @Test func `a column without a value keeps its own, and a row without any is not touched`()
+  @Test func `a transform keeps columns without a new value and does not touch unchanged rows`()
     async throws
   {
     let trial = try await ChangeTrial(
@@ -203,7 +204,7 @@ import Testing
   }
 
   @Test(arguments: 0..<12, ["int", "smallint", "bigint"])
-  func `each row gets what was computed for it, with gaps in the keys and without`(
+  func `each row gets the values computed for it, with or without gaps between keys`(
     seed: Int,
     type: String
   ) async throws {
@@ -257,7 +258,9 @@ import Testing
     #expect(statement.sql.contains("unnest") == !isByPosition, "\(statement.sql)")
   }
 
-  @Test func `a column that changes its type is not read with the old type`() async throws {
+  @Test func `a transform refuses a column whose type has changed since it was prepared`()
+    async throws
+  {
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, n int, w text); INSERT INTO t SELECT g, g, g FROM generate_series(1, 9) AS g"
     )
@@ -283,7 +286,7 @@ import Testing
     #expect(try trial.texts("w", orderBy: "id") == (1...9).map(String.init))
   }
 
-  @Test func `no more is read than may be held`() async throws {
+  @Test func `a transform reads no more rows than its memory limit allows`() async throws {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, w text);
@@ -317,7 +320,9 @@ import Testing
     """,
     "CREATE TABLE t (id int, n int NOT NULL DEFAULT 0)",
   ])
-  func `only the rows that were read are set`(table: String) async throws {
+  func `a transform refuses to write rows that have changed since it read them`(table: String)
+    async throws
+  {
     let trial = try await ChangeTrial(
       "\(table); INSERT INTO t SELECT generate_series(1, 50)",
       key: ["id"]
@@ -341,7 +346,9 @@ import Testing
     #expect(try trial.texts("sum(n)") == ["70"])
   }
 
-  @Test func `a transaction that changes a row while it is being set is not lost`() async throws {
+  @Test func `a transform does not overwrite a row that another transaction is changing`()
+    async throws
+  {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL DEFAULT 0); INSERT INTO t SELECT generate_series(1, 5)
@@ -372,7 +379,7 @@ import Testing
     #expect(try trial.texts("n", orderBy: "id") == ["0", "0", "10", "0", "0"])
   }
 
-  @Test func `a row that a policy lets the role read but not set fails`() async throws {
+  @Test func `a row that a policy lets the role read but not update fails`() async throws {
     let role = "reader_\(UInt32.random(in: 0 ... .max))"
     let trial = try await ChangeTrial(
       """
@@ -408,7 +415,9 @@ import Testing
     #expect(try trial.database.text("SELECT sum(n) FROM t") == "7")
   }
 
-  @Test func `what cannot be set is refused before the first chunk`() async throws {
+  @Test func `a transform of key, generated or unknown columns is refused before the first chunk`()
+    async throws
+  {
     let trial = try await ChangeTrial(
       """
       CREATE TABLE t (id int PRIMARY KEY, n int, g int GENERATED ALWAYS AS (n) STORED);

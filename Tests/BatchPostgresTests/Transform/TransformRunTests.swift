@@ -35,7 +35,7 @@ import Testing
     )
   }
 
-  @Test func `rows that others change meanwhile are computed again, and no change is lost`()
+  @Test func `rows that other sessions change meanwhile are computed again, and no change is lost`()
     async throws
   {
     let trial = try await RunTrial(40, spansOf: 40)
@@ -79,7 +79,9 @@ import Testing
     #expect(try trial.counts() == ["1 x 36", "11 x 2", "21 x 2"])
   }
 
-  @Test func `rows that are changed faster than computed are locked in the end`() async throws {
+  @Test func `rows that change faster than the transform computes are locked in the end`()
+    async throws
+  {
     let trial = try await RunTrial(10, spansOf: 10)
     let host = try trial.host()
     let lease = try host.lease().lease
@@ -106,7 +108,8 @@ import Testing
     #expect(try trial.counts() == ["1 x 9", "61 x 1"])
   }
 
-  @Test func `a row that a trigger keeps as it is fails, and the trigger is named`()
+  @Test
+  func `a transformed row that a trigger leaves unchanged fails, and the error names the trigger`()
     async throws
   {
     let trial = try await RunTrial(
@@ -137,7 +140,7 @@ import Testing
     #expect(try trial.counts() == ["0 x 1", "1 x 9"])
   }
 
-  @Test func `each identifier has its outcome in the ledger, and failures are counted over all`()
+  @Test func `the ledger records each transformed row's outcome, and failures count across chunks`()
     async throws
   {
     let trial = try await RunTrial(40, spansOf: 20, "ALTER TABLE t ADD CHECK (n <> 8)")
@@ -191,7 +194,7 @@ import Testing
     #expect(try trial.database.text("SELECT sum(n) FROM t WHERE id <= 30") == "52")
   }
 
-  @Test func `a chunk is done in two journeys to the server, and read in one`() async throws {
+  @Test func `a transformed chunk takes one round trip to read and two to write`() async throws {
     let trial = try await RunTrial(40, spansOf: 40)
     let proxy = try CountingProxy(
       to: "\(trial.database.cluster.folder)/.s.PGSQL.\(trial.database.cluster.port)"
@@ -238,7 +241,7 @@ import Testing
     )
   }
 
-  @Test func `it works through PgBouncer`() async throws {
+  @Test func `a transform run works through PgBouncer`() async throws {
     let trial = try await RunTrial(40, spansOf: 20)
     let pooled = try PostgresSession(
       trial.database.pooledAddress,
