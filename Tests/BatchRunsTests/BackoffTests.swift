@@ -8,7 +8,8 @@ import Testing
   )
 
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `rests double up to their bound, less up to half`(seed: UInt64) {
+  func `retry delays double up to their maximum, with up to half subtracted at random`(seed: UInt64)
+  {
     var random = SeededGenerator(seed: seed)
     let bounds = [50, 100, 200, 400, 800, 1000, 1000, 1000].map(Duration.milliseconds)
     for (index, bound) in bounds.enumerated() {
@@ -17,13 +18,13 @@ import Testing
     }
   }
 
-  @Test func `two waiting for the same lock do not return together`() {
+  @Test func `two processes that wait for one lock retry after different delays`() {
     var random = SeededGenerator(seed: 7)
     let delays = (0..<50).map { _ in backoff.delay(before: 3, using: &random) }
     #expect(Set(delays).count == delays.count)
   }
 
-  @Test func `a first rest beyond the longest one is the longest`() {
+  @Test func `a retry delay never exceeds the maximum backoff`() {
     var random = SeededGenerator(seed: 1)
     let backoff = Backoff(RunPolicy.Retry(backoff: .seconds(60), maximumBackoff: .seconds(1)))
     #expect(backoff.delay(before: 1, using: &random) <= .seconds(1))

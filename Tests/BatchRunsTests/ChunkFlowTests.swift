@@ -84,7 +84,7 @@ import Testing
   private let target = Duration.milliseconds(50)
 
   @Test(arguments: [1, 2, 8], [0.1, 10.0])
-  func `a run's chunks settle within ten when a row becomes ten times as cheap or dear`(
+  func `a run's chunks reach the target time within ten chunks when row cost changes tenfold`(
     workers: Int,
     change: Double
   ) throws {
@@ -109,7 +109,7 @@ import Testing
     #expect(run.idle < 0.01 * Double(4 * turn) * before)
   }
 
-  @Test func `small chunks are still many at the writer`() {
+  @Test func `the writer receives several small chunks together`() {
     let run = Simulation(
       100_000,
       workers: 2,
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: [1, 4])
-  func `a slow handler keeps all workers busy and none for long`(workers: Int) {
+  func `a slow handler keeps all workers busy with chunks of bounded duration`(workers: Int) {
     let run = Simulation(
       40_000,
       workers: workers,

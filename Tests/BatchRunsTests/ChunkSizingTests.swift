@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: [10.0, 100.0, 1000.0], [0.1, 10.0])
-  func `sizes settle within ten chunks when a row becomes ten times as cheap or dear`(
+  func `chunk sizes settle within ten chunks when row cost changes tenfold`(
     before: Double,
     change: Double
   ) {
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func `a chunk is at most half as large again as the one before it`() {
+  @Test func `a chunk is at most half as large again as the chunk before`() {
     var sizing = ChunkSizing(100, target: target, bounds: 1...1_000_000)
     sizing.observe(sizing.next(), took: .microseconds(1))
     // The answers of four workers that were handed chunks of one size make one step, not four.
@@ -49,14 +49,14 @@ import Testing
     }
   }
 
-  @Test func `chunks that are begun before one is timed do not grow without end`() {
+  @Test func `chunk sizes stop growing while no chunk has been timed`() {
     var sizing = ChunkSizing(100, target: target, bounds: 1...1_000_000)
     sizing.observe(sizing.next(), took: .microseconds(1))
     for _ in 0..<20 { _ = sizing.next() }
     #expect(sizing.size == 500)
   }
 
-  @Test func `five times the target makes the next chunk fit immediately`() {
+  @Test func `a chunk that takes five times the target corrects the next size immediately`() {
     var sizing = ChunkSizing(1000, target: target, bounds: 1...1_000_000)
     for _ in 0..<20 { commit(&sizing, 10) }
     let size = sizing.next()
@@ -64,7 +64,7 @@ import Testing
     #expect((size / 5 - 1...size / 5).contains(sizing.size))
   }
 
-  @Test func `one slow chunk below that does not make the next ones small`() {
+  @Test func `a chunk that takes twice the target reduces the next size by less than half`() {
     var sizing = ChunkSizing(1000, target: target, bounds: 1...1_000_000)
     for _ in 0..<20 { commit(&sizing, 10) }
     let size = sizing.next()
@@ -72,7 +72,7 @@ import Testing
     #expect(sizing.size > size / 2)
   }
 
-  @Test func `the few rows that a gap leaves say little about a chunk`() {
+  @Test func `tiny chunks between gaps do not make later chunks small`() {
     var sizing = ChunkSizing(1000, target: target, bounds: 1...1_000_000)
     for _ in 0..<20 { commit(&sizing, 10) }
     let size = sizing.size
@@ -81,7 +81,7 @@ import Testing
     #expect(sizing.size > size / 3)
   }
 
-  @Test func `sizes stay within their bounds, and without a target unchanged`() {
+  @Test func `a chunk size stays within its bounds, and unchanged without a target`() {
     var generator = SeededGenerator(seed: 11)
     var bounded = ChunkSizing(100, target: target, bounds: 100...2000, preparing: .seconds(1000))
     var fixed = ChunkSizing(5)
@@ -96,7 +96,7 @@ import Testing
     #expect(fixed.size == 5)
   }
 
-  @Test func `a bound that is given moves the default of the other`() {
+  @Test func `a minimum or maximum chunk size adjusts the default of the other`() {
     #expect(RunPolicy.Chunk(target: target).bounds == 100...20_000)
     #expect(RunPolicy.Chunk(target: target, minimum: 50_000).bounds == 50_000...50_000)
     #expect(RunPolicy.Chunk(target: target, maximum: 10).bounds == 10...10)
@@ -126,7 +126,8 @@ import Testing
     #expect((0.9 * ideal...ideal).contains(Double(sizing.size)))
   }
 
-  @Test func `the time of a handler leaves the least size behind, and comes back by steps`() {
+  @Test func `a slow handler reduces chunks below the minimum size, and they grow back gradually`()
+  {
     var sizing = ChunkSizing(
       RunPolicy(chunk: .init(target: target, minimum: 500)),
       preparedWithin: .seconds(60)
@@ -151,7 +152,7 @@ import Testing
   }
 
   @Test
-  func `a run with a target keeps its size, one without starts with the configured one`() {
+  func `a run resumes with its own chunk size if it has a target, else with the configured size`() {
     var policy = RunPolicy(chunk: .init(size: 700))
     func size(startingAt size: Int? = nil) -> Int {
       ChunkSizing(policy, preparedWithin: .seconds(300), startingAt: size).size

@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 @Suite struct ControlFileTests {
-  @Test func `the last of several requests is seen, in whatever files they were`() throws {
+  @Test func `a process sees the latest of several requests in any of the control files`() throws {
     let directory = try TemporaryDirectory()
     let files = RunFiles(
       ofJob: "job",

@@ -10,7 +10,7 @@ import Testing
     ("1d12h", .seconds(129_600)), ("1m30.5s", .milliseconds(90_500)),
     ("1s5ms", .milliseconds(1005)),
   ])
-  func `a duration is a number and a unit`(text: String, expected: Duration) throws {
+  func `a duration text consists of a number and a unit`(text: String, expected: Duration) throws {
     #expect(try Duration(parsing: text) == expected)
   }
 
@@ -35,7 +35,7 @@ import Testing
     ("106751d24h", #""106751d24h" is not a duration: it is too large"#),
     ("1.1234567s", #""1.1234567s" is not a duration: more than six decimals"#),
   ])
-  func `a malformed duration says what is wrong`(text: String, expected: String) {
+  func `the error of a malformed duration says what is wrong`(text: String, expected: String) {
     let error = #expect(throws: BatchError.self) { try Duration(parsing: text) }
     #expect(error?.message == expected)
     #expect(error?.remedy != nil)
@@ -47,7 +47,7 @@ import Testing
       ("0.5KiB", 512),
     ] as [(String, Int64)]
   )
-  func `a size is a number and a unit`(text: String, expected: Int64) throws {
+  func `a size text consists of a number and a unit`(text: String, expected: Int64) throws {
     #expect(try ByteSize(parsing: text).bytes == expected)
   }
 
@@ -57,11 +57,11 @@ import Testing
       (64_000_000, "64 MB"), (8_000_000_000_000_000, "8000 TB"), (-5, "-5 bytes"),
     ] as [(Int64, String)]
   )
-  func `a size is shown with the unit that fits it`(bytes: Int64, expected: String) {
+  func `a size is shown in the unit that fits best`(bytes: Int64, expected: String) {
     #expect(ByteSize(bytes: bytes).description == expected)
   }
 
-  @Test func `an unknown unit names the units there are`() {
+  @Test func `the error of an unknown unit lists the known units`() {
     let error = #expect(throws: BatchError.self) { try ByteSize(parsing: "64mb") }
     #expect(
       error?.description

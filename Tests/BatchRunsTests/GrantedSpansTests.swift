@@ -14,7 +14,8 @@ import Testing
     return RunStateMachine(remaining: [], sizing: ChunkSizing(5), limits: limits)
   }
 
-  @Test func `a span is closed when all of it is committed, and the last one ends the run`() {
+  @Test
+  func `a span is closed once all its positions are committed, and the last one ends the run`() {
     var machine = makeMachine(workers: 1)
     #expect(machine.start() == [.claim(besides: [])])
     #expect(machine.grant(0..<10, remaining: [0..<10]) == [.prepare(0..<5, worker: 0)])
@@ -31,7 +32,7 @@ import Testing
     #expect(machine.exhausted() == [.end(.completed)])
   }
 
-  @Test func `only workers that the store has room for are given chunks`() {
+  @Test func `only as many workers as the store allows are given chunks`() {
     var machine = makeMachine(workers: 3)
     machine.allow(workers: 2)
     _ = machine.start()
@@ -54,7 +55,7 @@ import Testing
     )
   }
 
-  @Test func `a lost span is left out of claims until all of it has come back`() {
+  @Test func `a lost span is claimed again only after all its chunks have returned`() {
     var machine = makeMachine(workers: 2)
     _ = machine.start()
     #expect(
@@ -88,7 +89,7 @@ import Testing
     )
   }
 
-  @Test func `what is held for another try is dropped with its span, which can be granted again`() {
+  @Test func `a lost span drops the chunks held for a retry and can be granted again`() {
     var machine = makeMachine(workers: 2)
     _ = machine.start()
     #expect(
@@ -113,7 +114,7 @@ import Testing
     )
   }
 
-  @Test func `in order one span is done after the other`() {
+  @Test func `an ordered run finishes one span before the next`() {
     var machine = makeMachine(workers: 2, inOrder: true)
     _ = machine.start()
     #expect(machine.grant(10..<15, remaining: [10..<15]) == [.prepare(10..<15, worker: 0)])
@@ -123,7 +124,7 @@ import Testing
     #expect(machine.grant(0..<5, remaining: [2..<5]) == [.prepare(2..<5, worker: 1)])
   }
 
-  @Test func `workers that commit take turns, although preparing takes them no time`() {
+  @Test func `workers alternate while preparing and committing take no time`() {
     var machine = makeMachine(workers: 2)
     _ = machine.start()
     var actions = machine.grant(0..<40, remaining: [0..<40])
@@ -136,7 +137,7 @@ import Testing
     #expect(workers == [0, 1, 0, 1, 0, 1, 0, 1])
   }
 
-  @Test func `a worker whose commit takes long holds one more chunk, and others do the rest`() {
+  @Test func `a worker with a slow commit holds one more chunk while others do the rest`() {
     var machine = makeMachine(workers: 2)
     _ = machine.start()
     var actions = machine.grant(0..<40, remaining: [0..<40])
@@ -157,7 +158,7 @@ import Testing
     #expect(actions.contains(.close(0..<40)))
   }
 
-  @Test func `a stopping run waits for no span`() {
+  @Test func `a stopping run does not wait for a claimed span`() {
     var machine = makeMachine(workers: 1)
     #expect(machine.start() == [.claim(besides: [])])
     #expect(machine.stop() == [.end(.stopped)])

@@ -14,7 +14,7 @@ import Testing
     func end() { continuation.finish() }
   }
 
-  @Test func `the first answer counts, whoever gives it`() async throws {
+  @Test func `a handler's answer is the first of its result and its timeout`() async throws {
     let answer = HandlerAnswer<Int>(within: .seconds(60))
     answer.give(.success(1))
     answer.expire()
@@ -31,13 +31,13 @@ import Testing
     _ = try? await value
   }
 
-  @Test func `a waiting thread continues when the time is over`() {
+  @Test func `a waiting thread continues when the time limit expires`() {
     let answer = HandlerAnswer<Int>(within: .milliseconds(1))
     let error = #expect(throws: BatchError.self) { try answer.block() }
     #expect(error?.code == .handlerTimeout)
   }
 
-  @Test func `a handler that does not return takes its context with it`() async throws {
+  @Test func `a handler that does not return makes its context unusable`() async throws {
     let times = HandlerTimes<Int>(limit: .milliseconds(1))
     let context = Context()
     let (handler, waiting) = (Endless(), Endless())

@@ -13,7 +13,7 @@ import Testing
     try RunPolicy(chunk: chunk).adjusted(by: settings).chunk
   }
 
-  @Test func `a size turns the target off, and the target's bounds with it`() throws {
+  @Test func `a chunk size or target of none removes the target and its bounds`() throws {
     let adaptive = RunPolicy.Chunk(target: .milliseconds(100), minimum: 1_000, maximum: 5_000)
     #expect(try chunk(["chunk.size": "50"], of: adaptive) == .init(size: 50))
     #expect(try chunk(["chunk.target": "none"], of: adaptive) == .init(size: adaptive.size))
@@ -21,7 +21,7 @@ import Testing
     #expect(try chunk(both, of: adaptive) == .init(size: 50))
   }
 
-  @Test func `a target keeps its bounds, and a size given with it is the first`() throws {
+  @Test func `a new target keeps its bounds, and a size given with it is the first size`() throws {
     let adaptive = RunPolicy.Chunk(target: .milliseconds(100), minimum: 10)
     let other = try chunk(["chunk.target": "20ms", "chunk.size": "50"], of: adaptive)
     #expect(other == .init(size: 50, target: .milliseconds(20), minimum: 10))
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(arguments: 0..<200)
-  func `the settings in force are texts that set them`(seed: UInt64) throws {
+  func `the settings in force are printed as texts that set them again`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     func some<Value>(_ value: Value) -> Value? { Bool.random(using: &random) ? value : nil }
     var policy = RunPolicy(chunk: .init(size: .random(in: 1...1_000_000, using: &random)))

@@ -6,7 +6,7 @@ import Testing
 /// Positions as bits, against the library's set of ranges.
 @Suite struct PositionSetTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `positions come and go as in a set`(seed: UInt64) {
+  func `a position set agrees with a RangeSet under random changes`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var positions = PositionSet()
     var twin = RangeSet<Int>()
@@ -41,7 +41,7 @@ import Testing
     #expect(ranges.allSatisfy { !$0.isEmpty })
   }
 
-  @Test func `as many as a list may have take no more than a few`() {
+  @Test func `a position set holds the most positions of a list as one range`() {
     let all = 0..<IdentifierList.maximumCount
     var positions = PositionSet([all])
     #expect(positions.count == all.count)

@@ -38,7 +38,7 @@ import Testing
       (.acknowledged, ["begin", "nothing for mon", "begin", "begin", "join mon"]),
     ] as [(FoundRunState?, [String])]
   )
-  func `one run decides by its state and by what is asked for`(
+  func `an existing run and the request decide together whether to begin, join or conclude`(
     state: FoundRunState?,
     expected: [String]
   ) {
@@ -51,7 +51,7 @@ import Testing
     #expect(decisions == expected)
   }
 
-  @Test func `work whose ID is done is never done again, not even by a fresh run`() {
+  @Test func `finished work of a run ID is never done again, not even by a fresh run`() {
     let found = FoundRuns([run(.acknowledged), run(.unfinished, "tue")])
     for fresh in [false, true] {
       #expect(decide(found, RunRequest(runID: "mon", fresh: fresh)) == "nothing for mon")
@@ -61,21 +61,21 @@ import Testing
     #expect(decide(found, RunRequest(runID: "wed")) == "unfinishedRun")
   }
 
-  @Test func `of several runs of an ID the last decides`() {
+  @Test func `the latest of several runs with one ID decides`() {
     let found = FoundRuns([run(.acknowledged), run(.unfinished)])
     #expect(decide(found, RunRequest(runID: "mon")) == "join mon")
     let older = FoundRuns([run(.finished), run(.acknowledged, "tue")])
     #expect(decide(older, RunRequest()) == "begin")
   }
 
-  @Test func `a live process keeps a fresh run from beginning, and no other`() {
+  @Test func `a live process prevents a fresh run but not a joining one`() {
     var found = FoundRuns([run(.unfinished)])
     found.alive = Self.alive
     #expect(decide(found, RunRequest(fresh: true)) == "alreadyRunning")
     #expect(decide(found, RunRequest()) == "join mon")
   }
 
-  @Test func `an obstacle stops what it concerns`() {
+  @Test func `an obstacle refuses a request that needs its run, and no fresh one`() {
     for state in [FoundRunState.unfinished, .finished, .acknowledged] {
       let found = FoundRuns([run(state, obstacle: Self.refused)])
       #expect(decide(found, RunRequest(runID: "mon")) == "otherRun")
@@ -90,7 +90,7 @@ import Testing
     #expect(decide(found, RunRequest(fresh: true)) == "begin")
   }
 
-  @Test func `a retry whose end nobody knows is concluded, any other is done`() {
+  @Test func `a retry of failures that finished unacknowledged is concluded, not repeated`() {
     for state in [FoundRunState.unfinished, .finished, .acknowledged] {
       for isRetry in [false, true] {
         let found = FoundRuns([run(state, isRetry: isRetry)])
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `whoever only joins begins nothing`() {
+  @Test func `a process that only joins never begins a run`() {
     #expect(decide(FoundRuns(), RunRequest(joinOnly: true)) == "notRunning")
     #expect(decide(FoundRuns([run(.acknowledged)]), RunRequest(joinOnly: true)) == "notRunning")
     #expect(decide(FoundRuns([run(.unfinished)]), RunRequest(joinOnly: true)) == "join mon")
@@ -112,7 +112,9 @@ import Testing
     return DoneRanges([.init(0..<count, outcomes: outcomes, chunks: 1)])
   }
 
-  @Test func `a file beside a store is finished only if the store agrees`() throws {
+  @Test func `a checkpoint beside a database counts as finished only if the database agrees`()
+    throws
+  {
     var progress = RunProgress()
     let all = try #require(done(10))
     progress.done = all

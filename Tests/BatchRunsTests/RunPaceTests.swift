@@ -4,7 +4,7 @@ import Testing
 /// How fast a run was, as far as its records tell.
 @Suite struct RunPaceTests {
   @Test(arguments: [0, 1, 2, 239, 240, 241, 5_000, 100_003])
-  func `few points cover the whole time, however many records there are`(count: Int) {
+  func `the points of a run's pace are few and cover its whole time`(count: Int) {
     var pace = RunPace()
     for record in 0..<count { pace.add(seconds: Double(record) * 5, done: record * 7) }
     pace.finish()
@@ -17,7 +17,7 @@ import Testing
     if count > 0, count < RunPace.pointLimit { #expect(pace.points.count == count) }
   }
 
-  @Test func `a record of an earlier time is left out`() {
+  @Test func `the pace of a run omits records with an earlier time`() {
     var pace = RunPace()
     for seconds in [1.0, 3, 2, 4] { pace.add(seconds: seconds, done: Int(seconds)) }
     pace.finish()

@@ -220,7 +220,7 @@ import Testing
     arguments: [(0, 0), (0, 20), (15, 0), (15, 15), (200, 100)],
     Array(0..<4 as Range<UInt64>).flatMap { [($0, false), ($0, true)] }
   )
-  func `any schedule keeps the promises of a run`(
+  func `a run keeps its guarantees under random schedules`(
     chances: (failing: Int, stopping: Int),
     schedule: (seed: UInt64, isPartial: Bool)
   ) {
@@ -273,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func `a run over nothing is complete immediately`() {
+  @Test func `a run over no identifiers completes immediately`() {
     var machine = RunStateMachine(
       remaining: [],
       sizing: ChunkSizing(10),
@@ -284,7 +284,7 @@ import Testing
     #expect(machine.fail() == [])
   }
 
-  @Test func `a stop before the first answer finishes what is in flight`() {
+  @Test func `a run that is stopped before the first answer finishes the chunks in flight`() {
     var machine = RunStateMachine(
       remaining: [0..<100],
       sizing: ChunkSizing(10),
@@ -298,7 +298,7 @@ import Testing
     #expect(machine.committed(0..<10, took: .milliseconds(1)) == [.end(.stopped)])
   }
 
-  @Test func `a chunk that fails transiently rests while others continue`() {
+  @Test func `a chunk that fails transiently waits for its retry while others continue`() {
     var machine = RunStateMachine(
       remaining: [0..<30],
       sizing: ChunkSizing(10),
@@ -334,7 +334,7 @@ import Testing
     #expect(machine.hasFailed && machine.tries(of: 0..<10) == 3)
   }
 
-  @Test func `a stop ends the rest, and in order drops what comes after it`() {
+  @Test func `a stop cancels waiting retries and drops later chunks of an ordered run`() {
     var machine = RunStateMachine(
       remaining: [0..<30],
       sizing: ChunkSizing(10),
@@ -389,7 +389,7 @@ import Testing
     #expect(machine.committed(13..<20, took: .zero) == [.end(.stopped)])
   }
 
-  @Test func `a stop drops what comes after positions that were not reached`() {
+  @Test func `a stopping ordered run drops the chunks after positions that were not reached`() {
     var machine = RunStateMachine(
       remaining: [0..<30],
       sizing: ChunkSizing(10),
@@ -451,7 +451,7 @@ import Testing
   }
 
   @Test(arguments: [true, false], [1, 100, 100_000, 5_000_000, 50_000_000])
-  func `what is in flight is bounded in bytes`(inOrder: Bool, rowBytes: Int) {
+  func `chunks in flight are bounded in bytes`(inOrder: Bool, rowBytes: Int) {
     for workers in [1, 2, 16] {
       let (bytes, committed) = most(
         heldOver: 5000,
@@ -465,7 +465,7 @@ import Testing
     }
   }
 
-  @Test func `a held run hands nothing out and resumes where it stopped`() {
+  @Test func `a held run hands out no chunk and resumes where it stopped`() {
     var machine = RunStateMachine(
       remaining: [0..<30],
       sizing: ChunkSizing(10),
@@ -492,7 +492,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a held run that is stopped commits nothing more`(inOrder: Bool) {
+  func `a run that is stopped while held commits no prepared chunk`(inOrder: Bool) {
     var machine = RunStateMachine(
       remaining: [0..<40],
       sizing: ChunkSizing(10),
@@ -515,7 +515,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a run that is held while it stops does not wait to be let go`(inOrder: Bool) {
+  func `a stopping run that is held ends without being released`(inOrder: Bool) {
     var machine = RunStateMachine(
       remaining: [0..<40],
       sizing: ChunkSizing(10),
@@ -534,7 +534,7 @@ import Testing
   }
 
   @Test(arguments: [0, -1])
-  func `sizes and numbers that make no sense are programming errors`(number: Int) async {
+  func `a chunk size or worker count below one is a programming error`(number: Int) async {
     await #expect(processExitsWith: .failure) {
       _ = RunStateMachine(
         remaining: [],
@@ -552,7 +552,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 7, 40])
-  func `no chunk is cut within a unit, however small chunks are`(size: Int) {
+  func `a chunk never splits a unit, however small its size`(size: Int) {
     var limits = RunStateMachine.Limits(workers: 1, inOrder: true)
     limits.units = [0, 5, 6, 20]
     var machine = RunStateMachine(

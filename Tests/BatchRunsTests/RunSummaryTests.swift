@@ -20,7 +20,7 @@ import Testing
     } catch { return error.code }
   }
 
-  @Test func `a summary is returned only of a run that has completed`() {
+  @Test func `a run returns its summary only if it has completed`() {
     for state in [RunState.running, .throttled, .paused, .stopped, .failed] {
       #expect(code(summary(state)) == .interrupted, "\(state)")
       #expect(code(summary(state), allowingFailures: true) == .interrupted, "\(state)")
@@ -31,7 +31,7 @@ import Testing
     #expect(code(failed, allowingFailures: true) == nil)
   }
 
-  @Test func `what failed a run, or its acknowledgement, is thrown as it is`() {
+  @Test func `a failed run throws the error of its failure or of its acknowledgement unchanged`() {
     var failed = summary(.failed)
     failed.failure = BatchError(.constraint, "CHECK constraint failed")
     #expect(code(failed) == .constraint)
@@ -40,7 +40,7 @@ import Testing
     #expect(code(untold) == .outputFailed)
   }
 
-  @Test func `the error of a stopped run says how far it is, and why`() throws {
+  @Test func `the error of a stopped run states its progress and the reason`() throws {
     var stopped = summary(.stopped)
     stopped.outcomes.succeeded = 1_200
     stopped.stopReason = "limits.time"

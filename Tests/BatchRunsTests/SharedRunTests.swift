@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `all together do each position once, and a lost span is done again`(
+  func `processes that share a run do each position once and repeat a lost span`(
     inOrder: Bool
   ) async throws {
     let directory = try TemporaryDirectory()

@@ -59,7 +59,7 @@ import Testing
       .count { Self.name(ofThread: "/proc/self/task/" + $0) == name }
   }
 
-  @Test func `jobs run one after the other, all of them on one thread`() async {
+  @Test func `an executor's jobs run one after the other on one thread`() async {
     let worker = Worker(label: "test.order")
     for number in 0..<200 {
       await worker.append(number)
@@ -68,7 +68,7 @@ import Testing
     #expect(await worker.numbers == Array(0..<200))
   }
 
-  @Test func `jobs of many tasks all run`() async {
+  @Test func `an executor runs all jobs of many tasks`() async {
     let worker = Worker(label: "test.many")
     await withTaskGroup { group in
       for number in 0..<1_000 { group.addTask { await worker.append(number) } }
@@ -76,7 +76,7 @@ import Testing
     #expect(await worker.numbers.sorted() == Array(0..<1_000))
   }
 
-  @Test func `a thread has the name of its executor, and a background one yields to others`() async
+  @Test func `an executor's thread bears its name, and a background one has lower priority`() async
   {
     let thread = await Worker(label: "test.named").thread()
     #expect(thread.name == "test.named")
@@ -85,7 +85,9 @@ import Testing
     #expect(background.niceness == min(thread.niceness + 5, 19))
   }
 
-  @Test func `a thread is started for the first job, and ends with its executor`() async throws {
+  @Test func `an executor's thread starts with the first job and ends with the executor`()
+    async throws
+  {
     let name = "test.lifetime"
     var worker: Worker? = Worker(label: name)
     #expect(try Self.count(ofThreadsNamed: name) == 0)

@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: 0..<10 as Range<UInt64>)
-  func `a rate holds over every stretch of time and is made use of`(seed: UInt64) {
+  func `a rate limit holds over every period and is used fully`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let rate = Double.random(in: 10...10_000, using: &random)
     let chunks = (0..<200).map { _ in Int.random(in: 1...max(1, Int(rate / 4)), using: &random) }
@@ -55,7 +55,7 @@ import Testing
     #expect(total / seconds > rate * 0.95)
   }
 
-  @Test func `a slow run is not held by a rate, nor may it catch up afterwards`() {
+  @Test func `a slow run is not delayed by a rate limit and may not catch up afterwards`() {
     var throttle = RunThrottle(RunPolicy.Throttle(identifiersPerSecond: 100))
     var now = Duration.seconds(100)
     for _ in 0..<10 {
@@ -72,7 +72,7 @@ import Testing
     #expect(throttle.hold(at: now + .milliseconds(100), .init()) == nil)
   }
 
-  @Test func `a rest is a part of the time of the chunk before it`() {
+  @Test func `a sleep ratio delays a chunk by a share of the time of the one before`() {
     let committed = run(
       RunPolicy.Throttle(sleepRatio: 0.25),
       chunks: [5, 5, 5],
@@ -83,7 +83,7 @@ import Testing
     #expect(!RunThrottle(RunPolicy.Throttle()).setsPace)
   }
 
-  @Test func `a window may end the run, whatever else holds it`() throws {
+  @Test func `a daily window may end the run even while another condition holds it`() throws {
     let window = try DailyWindow(parsing: "22:00-06:00")
     var now = RunThrottle.Conditions(isFlagged: true, minuteOfDay: 12 * 60)
     #expect(RunThrottle(.init(window: window)).end(now) == nil)
@@ -93,7 +93,9 @@ import Testing
     #expect(throttle.end(now) == nil)
   }
 
-  @Test func `conditions hold as long as they are true, the first of them shown`() throws {
+  @Test func `each throttle condition holds the run while it is true, and the first is shown`()
+    throws
+  {
     var job = RunPolicy.Throttle(
       identifiersPerSecond: 1,
       maximumWAL: 1_000_000,
@@ -133,7 +135,7 @@ import Testing
   @Test(arguments: [
     RunPolicy.Throttle(identifiersPerSecond: 0.001), RunPolicy.Throttle(sleepRatio: 100),
   ])
-  func `however long a pace holds, it is soon checked again, and ends when it is changed`(
+  func `a throttled run rechecks its limits soon, however long the pause`(
     pace: RunPolicy.Throttle
   ) {
     var throttle = RunThrottle(pace)
@@ -151,7 +153,7 @@ import Testing
     #expect(throttle.hold(at: .seconds(1), .init())?.cause == .identifiersPerSecond)
   }
 
-  @Test func `nothing holds a run by default`() {
+  @Test func `only the default log limit holds a run without settings`() {
     var throttle = RunThrottle(RunPolicy.Throttle())
     throttle.committed(1_000_000, took: .seconds(1000), at: .zero)
     throttle.logBytes = 64_000_000
@@ -167,7 +169,7 @@ import Testing
     ("00:00-24:00", [0, 719, 1439], []),
     ("12:00-00:00", [720, 1439], [0, 719]),
   ])
-  func `a window is open from its start until before its end`(
+  func `a daily window includes its start and excludes its end`(
     text: String,
     open: [Int],
     closed: [Int]
@@ -186,7 +188,7 @@ import Testing
     #expect(throws: (any Error).self) { try DailyWindow(parsing: text) }
   }
 
-  @Test func `at a rate no chunk is larger than a second's worth`() {
+  @Test func `a rate limit bounds a chunk to the rows of one second`() {
     var policy = RunPolicy(throttle: .init(identifiersPerSecond: 10))
     #expect(ChunkSizing(policy).size == 10)
     policy.chunk = RunPolicy.Chunk(target: .seconds(1))

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: 0..<200)
-  func `the speed is right within a factor of two, whatever is set and however chunks vary`(
+  func `the measured speed is within a factor of two at least nine times in ten`(
     seed: Int
   ) {
     var random = SeededGenerator(seed: UInt64(seed))
@@ -50,7 +50,7 @@ import Testing
     #expect(Double(right) / Double(all) >= 0.9, "seed \(seed): \(right) of \(all)")
   }
 
-  @Test func `a speed that changes is followed within a minute`() throws {
+  @Test func `the measured speed follows a change within a minute`() throws {
     var work = Work(perSecond: 10_000)
     while work.worked < 600 { work.chunk(of: 5_000) }
     work.perSecond = 500
@@ -59,7 +59,7 @@ import Testing
     #expect((500.0...600).contains(reported))
   }
 
-  @Test func `a process that does nothing gets slower`() throws {
+  @Test func `the measured speed falls while a process is idle`() throws {
     var work = Work(perSecond: 1_000)
     while work.worked < 60 { work.chunk(of: 100) }
     work.worked += 60
@@ -67,11 +67,11 @@ import Testing
     #expect(reported < 510)
   }
 
-  @Test func `the speed is unknown before anything is done`() {
+  @Test func `the measured speed is unknown before the first chunk`() {
     #expect(WorkSpeed().perSecond(after: .seconds(9)) == nil)
   }
 
-  @Test func `samples are few, however many chunks there are`() {
+  @Test func `the number of speed samples is bounded for any number of chunks`() {
     var work = Work(perSecond: 1_000_000)
     for _ in 0..<100_000 { work.chunk(of: 1_000) }
     #expect(work.speed.sampleCount <= 62)

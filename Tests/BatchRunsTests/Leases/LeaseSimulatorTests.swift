@@ -4,13 +4,15 @@ import Testing
 ///
 /// `BATCH_SCHEDULES` says how many, `BATCH_SEED` which is the first.
 @Suite struct LeaseSimulatorTests {
-  @Test func `each identifier is done once, whatever happens to hosts and server`() async {
+  @Test func `a shared run does each identifier once despite failing hosts and a failing server`()
+    async
+  {
     guard let failed = await Sweep<LeaseSimulation>.run("leases", schedules: 500) else { return }
     for line in failed.report { print(line) }
     Issue.record("the schedule of seed \(failed.seed) fails")
   }
 
-  @Test func `schedules have everything in them that may happen to hosts`() async {
+  @Test func `the lease simulator covers every kind of event`() async {
     var missing = Set(LeaseSimulation.Occurrence.allCases)
     for seed in UInt64(1)...5000 where !missing.isEmpty {
       let simulation = LeaseSimulation(Choices(seed: seed))
@@ -21,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: LeaseSimulation.Flaw.allCases)
-  func `a protocol that lacks something is caught, and its schedule made small`(
+  func `the lease simulator detects each known flaw and shortens its schedule`(
     flaw: LeaseSimulation.Flaw
   ) async throws {
     let sweep = await Sweep<LeaseSimulation>(stride(from: 1, to: 20_000, by: 1), flaw: flaw)

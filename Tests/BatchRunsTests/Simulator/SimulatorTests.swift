@@ -4,13 +4,13 @@ import Testing
 ///
 /// `BATCH_SCHEDULES` says how many, `BATCH_SEED` which is the first.
 @Suite struct SimulatorTests {
-  @Test func `each identifier is done once and the run ends, whatever happens`() async {
+  @Test func `a run does each identifier once and ends in every simulated schedule`() async {
     guard let failed = await Sweep<Simulation>.run("simulate", schedules: 2000) else { return }
     for line in failed.report { print(line) }
     Issue.record("the schedule of seed \(failed.seed) fails")
   }
 
-  @Test func `a schedule is the same each time`() async {
+  @Test func `a simulated schedule is reproducible from its seed`() async {
     for seed in UInt64(1)...200 {
       let (first, second) = (Simulation(Choices(seed: seed)), Simulation(Choices(seed: seed)))
       await first.run()
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func `schedules have everything in them that may happen to a run`() async {
+  @Test func `the run simulator covers every kind of event`() async {
     var missing = Set(Simulation.Occurrence.allCases)
     for seed in UInt64(1)...20_000 where !missing.isEmpty {
       let simulation = Simulation(Choices(seed: seed))
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: Simulation.Flaw.allCases)
-  func `a store or a process that is broken is caught, and its schedule made small`(
+  func `the run simulator detects each known flaw and shortens its schedule`(
     flaw: Simulation.Flaw
   ) async throws {
     let sweep = await Sweep<Simulation>(stride(from: 1, to: 20_000, by: 1), flaw: flaw)
