@@ -37,14 +37,14 @@ import Testing
     9c378e931e5b76df3569bb69d872c3b0f5a671c75d86d1b0223aac1247c128a0010000
     """
 
-  @Test func `blocks of every kind unpack`() throws {
+  @Test func `a cached model unpacks stored, fixed and dynamic blocks`() throws {
     #expect(try String(decoding: unpack(Self.stored), as: UTF8.self) == Self.text)
     #expect(try String(decoding: unpack(Self.fixed), as: UTF8.self) == Self.text)
     let once = (0..<300).map { UInt8($0 * $0 / 7 % 251) }
     #expect(try unpack(Self.dynamic) == once + once + [UInt8](repeating: 97, count: 600))
   }
 
-  @Test func `what unpacks to more than is wanted is refused`() throws {
+  @Test func `a cached model that unpacks to more bytes than allowed is refused`() throws {
     for packed in [Self.stored, Self.fixed, Self.dynamic] {
       #expect(throws: ByteReader.Damage.self) { try unpack(packed, atMost: 59) }
     }
@@ -60,7 +60,7 @@ import Testing
     return bytes
   }
 
-  @Test func `the model of a store is read with its relationships`() throws {
+  @Test func `the cached model of a Core Data store is read with its relationships`() throws {
     let model = try CachedModel(Self.cache(of: .books))
     #expect(
       model.entities.keys.sorted() == [
@@ -81,7 +81,7 @@ import Testing
     #expect(model.entities["Author"]?.contains { $0.name == "favFeedbacks" } == false)
   }
 
-  @Test func `a model whose entities contain themselves is refused`() {
+  @Test func `a cached model whose entities contain themselves is refused`() {
     func text(_ text: String) -> [UInt8] { [0x50 | UInt8(text.utf8.count)] + text.utf8 }
     // {"$objects": ["$null", {"NSEntities": UID 2}, {"values": UID 2}], "$top": {"root": UID 1}}
     let objects: [[UInt8]] = [
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: CoreDataFixture.allCases)
-  func `no damage of a model traps`(fixture: CoreDataFixture) throws {
+  func `a damaged cached model never traps`(fixture: CoreDataFixture) throws {
     let packed = try Self.cache(of: fixture)
     let plain = try Inflation.unpack(packed, atMost: 1 << 20)
     let seed = UInt64.random(in: .min ... .max)

@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: 0..<6 as Range<UInt64>)
-  func `what is written reads back as what is stored`(seed: UInt64) async throws {
+  func `an export reads back as the stored values`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let rows = (0..<80).map { _ in (0..<3).map { _ in randomValue(using: &random) } }
     try insert(rows)
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `the form of every storage class is as documented`() async throws {
+  @Test func `an export writes every storage class in its documented form`() async throws {
     try insert([
       [.null, .integer(.min), .real(-.infinity)], [.text(""), .blob([]), .real(.infinity)],
       [.text("a\"\\/\u{0}\u{1f}\u{7f}\n\r\t"), .real(2), .blob([0xfb, 0xff])],
@@ -154,7 +154,7 @@ import Testing
     #expect(csv.suffix(2) == [0x0d, 0x0a])
   }
 
-  @Test func `rows that vanished or no longer match are counted and left out`() async throws {
+  @Test func `an export counts and omits rows that vanished or no longer match`() async throws {
     try insert((0..<6).map { [.integer(Int64($0)), .null, .null] })
     let (json, outcomes) = try await export(
       .ndjson,
@@ -174,7 +174,9 @@ import Testing
   }
 
   @Test(arguments: ["0.5", "a * 0.1", "'0.9'", "a", "'1x'", "-0.1"])
-  func `where is as true in the export as in the selection`(predicate: String) async throws {
+  func `a condition selects the same rows in an export as in the fetch`(predicate: String)
+    async throws
+  {
     try insert([
       [.real(0.25), .null, .null], [.integer(3), .null, .null], [.text("0.5"), .null, .null],
     ])

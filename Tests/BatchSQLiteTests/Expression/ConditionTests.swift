@@ -98,7 +98,7 @@ import Testing
     "rowid > 5", "t.a > 5", "main.t.a > 5", "1", "json_extract(a, '$.x') = 2",
     "CASE WHEN a THEN b END",
   ])
-  func `a term without a subquery is about the row`(text: String) throws {
+  func `a term without a subquery concerns only the row`(text: String) throws {
     let condition = try condition(text)
     #expect(condition.terms.map(\.isAboutRow) == [true])
     for recheck in Recheck.allCases {
@@ -125,7 +125,7 @@ import Testing
   ]
 
   @Test(arguments: others)
-  func `a term that reads more than the row, or varies, is not about it`(
+  func `a term that reads other rows or varies does not concern only the row`(
     text: String,
     reads: [String],
     calls: [String]
@@ -139,7 +139,7 @@ import Testing
     #expect(try self.condition(text).applied(by: .row) == nil)
   }
 
-  @Test func `a table that IN names without parentheses is a subquery`() throws {
+  @Test func `a table name after IN without parentheses is a subquery`() throws {
     try connection.execute("CREATE TABLE ids (id)")
     for text in ["id IN ids", "id NOT IN main.ids"] {
       #expect(try condition(text).terms.map(\.isAboutRow) == [false])
@@ -154,7 +154,7 @@ import Testing
     #expect(!term.isAboutRow && term.reads == ["one"])
   }
 
-  @Test func `a view shows the rows of its tables`() throws {
+  @Test func `a condition on a view's columns concerns only the row`() throws {
     let condition = try condition("a > 1 AND x IN (SELECT x FROM other)", of: "shown")
     #expect(condition.terms.map(\.isAboutRow) == [true, false])
   }

@@ -35,7 +35,7 @@ import Testing
     ("d COLLATE NOCASE = 'ONE'", []), ("(WITH w AS (SELECT 1) SELECT * FROM w)", []),
     ("abs(c) \n\t -- last", []),
   ])
-  func `an expression is taken, with the parameters that it uses`(
+  func `an allowed expression compiles and reports its parameters`(
     text: String,
     parameters: [String]
   ) throws {
@@ -59,7 +59,7 @@ import Testing
     "c WHERE 1", "c\u{b}+1", "\u{feff}", "(SELECT x FROM nothere)", "excluded.c", "new.c",
     "\"no such column\" = 1", "d = \"one\"", "(SELECT \"missing\" FROM other)",
   ])
-  func `anything else is refused, and nothing happens`(text: String) throws {
+  func `a forbidden expression is refused without side effects`(text: String) throws {
     let before = try TestDatabase.dump(connection)
     let error = try #require(
       #expect(throws: BatchError.self) {
@@ -73,7 +73,7 @@ import Testing
     try connection.execute("UPDATE other SET x = x")
   }
 
-  @Test func `a misspelt name in double quotes is refused with the nearest`() throws {
+  @Test func `the error of a misspelt name in double quotes suggests the nearest name`() throws {
     let error = #expect(throws: BatchError.self) {
       try compiler.check(SQLExpression(#""idd" <> 'done'"#))
     }
@@ -97,7 +97,7 @@ import Testing
   ]
 
   @Test(arguments: 0..<8 as Range<UInt64>)
-  func `what is accepted stays in its place`(seed: UInt64) throws {
+  func `an accepted random expression affects no row but its own`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let others = try TestDatabase.dump(connection, except: ["t"])
     let rest = try TestDatabase.dump(connection, table: "t", where: "id <> 1")

@@ -74,7 +74,7 @@ import Testing
     "WITH w AS (DELETE FROM t) SELECT 1",
     "SELECT 1 AS a /*", "SELECT 'a", "SELECT 1 AS a FROM t\0",
   ])
-  func `what is not one SELECT that only reads is refused`(text: String) throws {
+  func `a query that is not a single read-only SELECT is refused`(text: String) throws {
     let error = #expect(throws: BatchError.self) {
       try compiler.entity(of: SQLExpression(text, at: "here"))
     }

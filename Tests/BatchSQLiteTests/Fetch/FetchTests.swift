@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: KeyedTable.allCases, 0..<4 as Range<UInt64>)
-  func `a list has the keys of a SELECT, in its order`(
+  func `a list has the keys of its SELECT in the requested order`(
     table: KeyedTable,
     seed: UInt64
   ) async throws {
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `rows come in the order of the key, and ties too`() async throws {
+  @Test func `rows are fetched in key order, even within ties of another order`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
@@ -81,7 +81,7 @@ import Testing
     #expect(try await ids(.init("n"), .init("id", descending: true)) == [0, 9, 5, 2, -3])
   }
 
-  @Test func `an index that covers the request is used`() async throws {
+  @Test func `a fetch uses an index that covers the request`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n, fat)",
@@ -98,7 +98,7 @@ import Testing
     )
   }
 
-  @Test func `NULL in a primary key is refused with what to do`() async throws {
+  @Test func `the error of a NULL in a primary key says what to do`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE t (id TEXT PRIMARY KEY)",
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func `a key that a job names must tell rows apart`() async throws {
+  @Test func `a key declared by a job must distinguish the rows`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE t (name, n)",
@@ -138,7 +138,7 @@ import Testing
     #expect(await error(store, FetchRequest(entity: "t"))?.code == .unstableKey)
   }
 
-  @Test func `views are fetched by the keys they show`() async throws {
+  @Test func `views are fetched by the keys they expose`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
@@ -155,7 +155,7 @@ import Testing
     #expect(await error(store, FetchRequest(entity: "doubled"))?.code == .unstableKey)
   }
 
-  @Test func `what is wrong with a request is said with its place`() async throws {
+  @Test func `the error of an invalid request names its place`() async throws {
     let store = try await Store(path: TestDatabase.makeNumbers(3, in: directory))
     var wrong = FetchRequest(entity: "number")
     #expect(await error(store, wrong)?.code == .unknownEntity)
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func `no transaction stays open`() async throws {
+  @Test func `a fetch leaves no transaction open`() async throws {
     let path = try TestDatabase.makeNumbers(500, in: directory)
     let writer = try Connection(path: path, options: .init(busyTimeout: .zero))
     #expect(try writer.useWriteAheadLog())
@@ -187,7 +187,7 @@ import Testing
     #expect(try list.integers(in: 498..<500) == [499, 500])
   }
 
-  @Test func `text in UTF-16 and invalid Unicode are keys like others`() async throws {
+  @Test func `texts in UTF-16 and with invalid Unicode can be keys`() async throws {
     let path = try TestDatabase.make(in: directory, "PRAGMA encoding = 'UTF-16le'")
     let connection = try Connection(path: path)
     try connection.execute("PRAGMA encoding = 'UTF-16le'")

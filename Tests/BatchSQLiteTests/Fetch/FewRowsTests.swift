@@ -46,8 +46,7 @@ import Testing
     try connection.texts("SELECT id FROM t WHERE \(condition) ORDER BY id").compactMap(Int64.init)
   }
 
-  @Test func `few rows of an indexed range are found by the index, in the order of the rowids`()
-    throws
+  @Test func `a fetch of few rows in an indexed range uses the index and keeps rowid order`() throws
   {
     for condition in [
       "at < 100", "at > 39950 AND other > 5", "at > 39999", "at < 0",
@@ -60,7 +59,7 @@ import Testing
     #expect(!plan.sql.contains("ORDER BY"))
   }
 
-  @Test func `many rows are left to the order of the rowids`() async throws {
+  @Test func `a fetch of many rows scans in rowid order`() async throws {
     for condition in ["at < 39000", "at >= 0"] {
       #expect(try few(condition) == nil, "\(condition)")
       let plan = try query(condition).plan(forRows: 39_000, in: connection)
@@ -77,7 +76,8 @@ import Testing
     for _ in 0..<50 { #expect(try few("at < 100")?.count == 100) }
   }
 
-  @Test func `what SQLite finds by an index, or must look through, is left to it`() throws {
+  @Test func `a fetch leaves the plan to SQLite where its own index search does not apply`() throws
+  {
     for condition in [
       "kind = 'b'", "other = 3", "id > 59000", "+at < 100", "at < 100 OR other = 3",
     ] {
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: 0..<4 as Range<UInt64>)
-  func `any condition selects what a plain query does`(seed: UInt64) async throws {
+  func `a random condition selects the rows of a plain query`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let store = try await Store(path: path)
     for _ in 0..<25 {

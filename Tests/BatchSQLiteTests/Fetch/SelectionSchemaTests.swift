@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [1, 3], ["a = 1", "id IN (SELECT t_id FROM v)"])
-  func `a fetch stops if what it reads has changed, and not otherwise`(
+  func `a fetch stops only if the tables and views that it reads have changed`(
     readers: Int,
     condition: String
   ) async throws {

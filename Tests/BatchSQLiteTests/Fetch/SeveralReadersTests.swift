@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: 0..<8 as Range<UInt64>)
-  func `several readers fetch the same as one`(seed: UInt64) async throws {
+  func `several readers fetch the list that one reader fetches`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let bounds: ClosedRange<Int64> = seed % 2 == 0 ? -5_000_000...5_000_000 : .min ... .max
     var rowIDs = Set((0..<500).map { _ in Int64.random(in: bounds, using: &random) })
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func `ranges cover every integer once`() {
+  @Test func `a range of integers is split into parts that cover every integer once`() {
     for range: ClosedRange<Int64> in [
       .min ... .max, 0...0, -1...1, .min ... -1, 5...104, .max - 3 ... .max,
     ] {
@@ -75,9 +75,7 @@ import Testing
     }
   }
 
-  @Test func `several readers see the rows of one moment while another connection commits`()
-    async throws
-  {
+  @Test func `several readers see one snapshot while another connection commits`() async throws {
     let path = try makeTable(Set((0..<2000).map { Int64($0) * 1000 }))
     let store = try await Store(path: path)
     let request = FetchRequest(entity: "t", where: "+chosen = 1")

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [-3_000, 0, Int.max - 20_000, Int.min])
-  func `a table without gaps is fetched without being read`(first: Int) throws {
+  func `a table without gaps is fetched without reading its rows`(first: Int) throws {
     try connection.execute("DELETE FROM numbers")
     try connection.execute(
       """
@@ -48,7 +48,7 @@ import Testing
     #expect(try !list.integers(in: 0..<list.count).contains(Int64(missing)))
   }
 
-  @Test func `what asks for some of the rows, or for another order, reads them`() throws {
+  @Test func `a fetch with a condition, another order or a limit reads the rows`() throws {
     #expect(try unbroken(FetchRequest(entity: "numbers")) != nil)
     for request in [
       FetchRequest(entity: "numbers", where: "n = 0"),

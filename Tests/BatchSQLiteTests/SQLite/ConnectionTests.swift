@@ -21,7 +21,7 @@ import Testing
     return Int(count)
   }
 
-  @Test func `a statement is compiled once and used again, without its values`() throws {
+  @Test func `a cached statement is compiled once and reused without its old values`() throws {
     let connection = try Connection(path: path)
     for value in [SQLValue.integer(7), .null, .text("x")] {
       let statement = try connection.prepare("SELECT ?")
@@ -35,7 +35,7 @@ import Testing
     #expect(try compiled(connection, "SELECT ?") == 1)
   }
 
-  @Test func `the same text used inside itself is a second statement`() throws {
+  @Test func `a statement that runs inside itself is compiled as a second one`() throws {
     let connection = try Connection(path: path)
     try connection.execute("INSERT INTO t (v) VALUES (1), (2), (3)")
     let sql = "SELECT id FROM t ORDER BY id"
@@ -52,7 +52,7 @@ import Testing
     #expect(try compiled(connection, sql) == 1)
   }
 
-  @Test func `the statements that wait are bounded`() throws {
+  @Test func `a connection caches a bounded number of statements`() throws {
     let connection = try Connection(path: path)
     for number in 0..<300 { try connection.execute("SELECT \(number)") }
     #expect(try compiled(connection) <= 65)
@@ -60,9 +60,7 @@ import Testing
     #expect(try compiled(connection, "SELECT 0") == 0)
   }
 
-  @Test func `a statement still in use survives its cache and its connection's last reference`()
-    throws
-  {
+  @Test func `a statement in use outlives the cache and the connection`() throws {
     var connection: Connection? = try Connection(path: path)
     let statement = try #require(connection).prepare("SELECT 5")
     connection = nil
@@ -71,13 +69,13 @@ import Testing
   }
 
   @Test(arguments: ["", "  ", "-- nothing", "SELECT 1; SELECT 2", "SELECT 1;;"])
-  func `anything but one statement is refused`(sql: String) throws {
+  func `a text that is not exactly one statement is refused`(sql: String) throws {
     let connection = try Connection(path: path)
     let error = #expect(throws: BatchError.self) { try connection.execute(sql) }
     #expect(error?.code == .invalidSQL)
   }
 
-  @Test func `an error has the extended code, the statement and the operation, never values`()
+  @Test func `an error contains the extended code, the statement and the operation, but no values`()
     throws
   {
     let connection = try Connection(path: path)
@@ -96,7 +94,7 @@ import Testing
     #expect(!texts.contains { $0.contains("secret") })
   }
 
-  @Test func `a compilation error is reported as one`() throws {
+  @Test func `an error in a statement's SQL is reported as one`() throws {
     let connection = try Connection(path: path)
     let error = try #require(
       #expect(throws: BatchError.self) { try connection.execute("SELECT missing") }
@@ -106,14 +104,14 @@ import Testing
     #expect(error.message == "no such column: missing")
   }
 
-  @Test func `a code matches its extended codes and not the other way round`() {
+  @Test func `a primary result code matches its extended codes and not vice versa`() {
     let extended = ResultCode(rawValue: 517)  // SQLITE_BUSY_SNAPSHOT
     #expect(ResultCode.SQLITE_BUSY ~= extended)
     #expect(!(extended ~= .SQLITE_BUSY))
     #expect(extended.primary == .SQLITE_BUSY)
   }
 
-  @Test func `another's lock is waited for as long as was said`() throws {
+  @Test func `a connection waits for a lock as long as its busy timeout`() throws {
     let holder = try Connection(path: path)
     try holder.execute("BEGIN IMMEDIATE")
     let connection = try Connection(path: path, options: .init(busyTimeout: .milliseconds(60)))
@@ -128,7 +126,9 @@ import Testing
     try connection.execute("INSERT INTO t (v) VALUES (1)")
   }
 
-  @Test func `a transaction commits what returns and rolls back what throws`() throws {
+  @Test func `a transaction commits if its closure returns and rolls back if its closure throws`()
+    throws
+  {
     let connection = try Connection(path: path)
     let result = try connection.transaction(.immediate) { () throws(BatchError) in
       try connection.execute("INSERT INTO t (v) VALUES (1)")
@@ -146,7 +146,7 @@ import Testing
     #expect(try TestDatabase.rows(path, "SELECT v FROM t") == [[.integer(1)]])
   }
 
-  @Test func `a commit that fails is rolled back`() throws {
+  @Test func `a failed commit is rolled back`() throws {
     let connection = try Connection(path: path)
     try connection.execute("PRAGMA foreign_keys = on")
     try connection.execute(
@@ -162,7 +162,7 @@ import Testing
     #expect(try connection.value("SELECT count(*) FROM c") == .integer(0))
   }
 
-  @Test func `a transaction that SQLite itself rolled back is not rolled back again`() throws {
+  @Test func `a transaction that SQLite has rolled back is not rolled back again`() throws {
     let connection = try Connection(path: path)
     let error = #expect(throws: BatchError.self) {
       try connection.transaction(.immediate) { () throws(BatchError) in
@@ -174,7 +174,7 @@ import Testing
     #expect(connection.isAutocommit)
   }
 
-  @Test func `what was changed is counted without triggers`() throws {
+  @Test func `the count of changes excludes those of triggers`() throws {
     let connection = try Connection(path: path)
     try connection.execute("CREATE TABLE log (v)")
     try connection.execute(
@@ -184,13 +184,13 @@ import Testing
     #expect(connection.changes == 3)
   }
 
-  @Test func `the plan of a statement needs no values`() throws {
+  @Test func `a statement is explained without bound values`() throws {
     let connection = try Connection(path: path)
     let plan = try connection.explain("SELECT * FROM t WHERE v = :v")
     #expect(plan == ["SEARCH t USING COVERING INDEX sqlite_autoindex_t_1 (v=?)"])
   }
 
-  @Test func `a statement that is nested too deeply is refused with what to do`() throws {
+  @Test func `the error of a too deeply nested statement says what to do`() throws {
     let connection = try Connection(path: ":memory:")
     let deep = String(repeating: "(", count: 200) + "1" + String(repeating: ")", count: 200)
     let error = #expect(throws: BatchError.self) { try connection.execute("SELECT \(deep)") }

@@ -40,7 +40,7 @@ import Testing
     interrupter.interrupt()
   }
 
-  @Test func `an interrupted context runs nothing any more`() async throws {
+  @Test func `an interrupted context runs no further statement`() async throws {
     let directory = try TemporaryDirectory()
     let store = try await Store(path: TestDatabase.makeNumbers(3, in: directory))
     let context = store.makeConnection(label: "test")
@@ -67,7 +67,7 @@ import Testing
     #expect(error?.code == .interrupted)
   }
 
-  @Test func `what takes too long is interrupted, and nothing after it`() throws {
+  @Test func `a time limit interrupts a slow statement and none after it`() throws {
     let directory = try TemporaryDirectory()
     let connection = try Connection(path: TestDatabase.makeNumbers(3, in: directory))
     let sql = "SELECT count(*) FROM numbers"

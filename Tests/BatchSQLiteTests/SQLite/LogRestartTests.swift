@@ -43,7 +43,9 @@ import Testing
   }
 
   @Test(arguments: [SQLITE_CHECKPOINT_PASSIVE, SQLITE_CHECKPOINT_RESTART])
-  func `SQLite itself loses the commit in the versions that are known for it`(mode: Int32) throws {
+  func `SQLite loses the commit of a restarted log exactly in the versions listed as faulty`(
+    mode: Int32
+  ) throws {
     // The second kind goes on as the first when it does not get the lock of the writer.
     if mode == SQLITE_CHECKPOINT_RESTART { try writer.execute("BEGIN IMMEDIATE") }
     sqlite3_busy_timeout(checkpointer.database, 0)
@@ -58,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: ["checkpoint", "copyLog", "emptyLog"])
-  func `no commit is lost when a checkpoint meets a restart`(kind: String) throws {
+  func `a checkpoint that meets a restart of the log loses no commit`(kind: String) throws {
     try CheckpointPause.when(checkpointer) {
       switch kind {
       case "checkpoint": try checkpointer.checkpoint()
@@ -71,8 +73,7 @@ import Testing
     #expect(try goOn() == ["8", "ok"])
   }
 
-  @Test
-  func `no commit is lost when a checkpoint gives up waiting for the writer that restarts the log`()
+  @Test func `a checkpoint that stops waiting for a writer that restarts the log loses no commit`()
     throws
   {
     try writer.execute("BEGIN IMMEDIATE")
@@ -93,7 +94,7 @@ import Testing
     ("3.50.6", 3_050_006, true), ("3.50.7", 3_050_007, false), ("3.51.2", 3_051_002, true),
     ("3.51.3", 3_051_003, false), ("3.52.0", 3_052_000, false),
   ])
-  func `the versions with the fault are known by number`(
+  func `the SQLite versions with the log reset fault are recognized by number`(
     words: String,
     number: Int,
     isAffected: Bool

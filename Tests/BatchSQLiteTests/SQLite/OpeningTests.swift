@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func `a path without a file is refused and no file is made`() async throws {
+  @Test func `a path without a file is refused and no file is created`() async throws {
     #expect(await code(opening: directory.file("none.db")) == .fileAccess)
     #expect(await code(opening: directory.file("no/folder.db")) == .fileAccess)
     #expect(await code(opening: "") == .fileAccess)
@@ -29,14 +29,14 @@ import Testing
     #expect(try directory.names() == [])
   }
 
-  @Test func `a folder and a device are not databases`() async throws {
+  @Test func `a folder or a device is refused as a database`() async throws {
     #expect(await code(opening: directory.path) == .fileAccess)
     #expect(await code(opening: "/dev/null") == .fileAccess)
     #expect(throws: BatchError.self) { try Connection(path: directory.path) }
   }
 
   @Test(arguments: ["{ \"version\": 1 }", String(repeating: "not a database; ", count: 500)])
-  func `a file of something else is refused`(text: String) async throws {
+  func `a file that is not a database is refused and left unchanged`(text: String) async throws {
     let path = try directory.write(text, to: "text.db")
     #expect(await code(opening: path) == .notADatabase)
     #expect(try directory.read("text.db") == Array(text.utf8))
@@ -48,7 +48,7 @@ import Testing
     #expect(try directory.read("empty.db") == [])
   }
 
-  @Test func `a damaged database gives an error, whatever is damaged`() async throws {
+  @Test func `a damaged database gives an error, wherever the damage is`() async throws {
     let path = try TestDatabase.makeNumbers(200, in: directory)
     let sound = try directory.read("test.db")
     var random = SeededGenerator(seed: 11)
@@ -74,7 +74,7 @@ import Testing
     #expect(cut?.code == .notADatabase)
   }
 
-  @Test func `a database that another has locked is busy`() async throws {
+  @Test func `a database that another connection has locked is reported as busy`() async throws {
     let path = try TestDatabase.makeNumbers(5, in: directory)
     let holder = try Connection(path: path)
     try holder.execute("BEGIN EXCLUSIVE")
@@ -98,7 +98,9 @@ import Testing
     }
   }
 
-  @Test func `links lead to one path, and odd names are paths like others`() async throws {
+  @Test func `a symbolic link leads to the real path, and a path may contain any characters`()
+    async throws
+  {
     let path = try TestDatabase.makeNumbers(1, in: directory, name: "file:a b?mode=ro#č'\".db")
     let link = directory.file("link.db")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)

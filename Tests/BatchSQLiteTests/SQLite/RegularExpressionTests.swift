@@ -26,12 +26,16 @@ import Testing
     ("]", "[]]", true), ("b", "[^a]", true), ("-", "[a\\-z]", true), ("ABC", "abc", false),
     ("tab\tbed", "\\t", true), ("x", "\\x78", true),
   ])
-  func `a text matches as in the shell`(text: String, pattern: String, matches: Bool) throws {
+  func `REGEXP matches a text as the SQLite shell does`(
+    text: String,
+    pattern: String,
+    matches: Bool
+  ) throws {
     let answer = try connection.value("SELECT ? REGEXP ?", .text(text), .text(pattern))
     #expect(answer == .integer(matches ? 1 : 0))
   }
 
-  @Test func `regexpi ignores the case of letters, and NULL is NULL`() throws {
+  @Test func `regexpi ignores case, and REGEXP of NULL is NULL`() throws {
     #expect(try connection.value("SELECT regexpi('aBc', 'xAbCx')") == .integer(1))
     #expect(try connection.value("SELECT regexpi('[a-c]', 'B')") == .integer(1))
     #expect(try connection.value("SELECT NULL REGEXP 'a'") == .null)
@@ -43,21 +47,21 @@ import Testing
     "*a", "(a", "a)", "[a", "a{", "a{2,1}", "a{0}", "\\q", "[[:alpha:]]", "a{999999999}",
     "(a{1000}){1000}", String(repeating: "(", count: 5_000), "\\", "\\u12", "+", "|*",
   ])
-  func `what is no regular expression is refused, and says so`(pattern: String) throws {
+  func `the error of an invalid regular expression says what is wrong`(pattern: String) throws {
     let error = try #require(throws: BatchError.self) {
       try connection.value("SELECT 'a' REGEXP ?", .text(pattern))
     }
     #expect(error.message.hasPrefix("in the pattern of REGEXP, "), "\(error)")
   }
 
-  @Test func `the time is bounded by the lengths of text and pattern`() throws {
+  @Test func `REGEXP takes time bounded by the lengths of text and pattern`() throws {
     let text = String(repeating: "a", count: 5_000)
     for pattern in ["^(a*)*b$", "(a|aa)+$b", "^(a?){50}a{50}b", "(x+x+)+y|(a|a|a)*b"] {
       #expect(try connection.value("SELECT ? REGEXP ?", .text(text), .text(pattern)) == .integer(0))
     }
   }
 
-  @Test func `an index may be over an expression with REGEXP`() throws {
+  @Test func `an index may use an expression with REGEXP`() throws {
     try connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
     try connection.execute("CREATE INDEX i ON t (a) WHERE a REGEXP '^x'")
     try connection.execute("CREATE TABLE c (a, b AS (a REGEXP '^x') STORED, CHECK (a REGEXP '.'))")
@@ -70,7 +74,7 @@ import Testing
   private static let hasShell = FileManager.default.fileExists(atPath: "/usr/bin/sqlite3")
 
   @Test(.enabled(if: hasShell), arguments: 1...4)
-  func `random patterns match random texts as in the shell`(seed: UInt64) throws {
+  func `REGEXP matches random texts and patterns as the SQLite shell does`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let parts = [
       "a", "b", "c", ".", "\\d", "\\w", "\\s", "[ab]", "[^a]", "[a-c]", "(a|b)", "(ab)", "^",

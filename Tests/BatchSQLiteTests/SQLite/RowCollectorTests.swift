@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 125, 126, 127, 252, 253, 600])
-  func `rows of any number of columns are collected as a SELECT returns them`(width: Int) throws {
+  func `a row collector returns rows of any width as a SELECT does`(width: Int) throws {
     let kinds = ["id", "n", "NULL", "id / 3.0", "label", "CAST(label AS BLOB)", "''", "x''"]
     let expressions = (0..<width).map { "\(kinds[$0 % kinds.count])" }
     var block = ValueBlock(columns: width, capacity: 7)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func `rows are appended, and one without room is reported`() throws {
+  @Test func `a row collector appends rows and reports a row without room`() throws {
     var block = ValueBlock(columns: 1, capacity: 5)
     #expect(try collect(["id"], "FROM numbers WHERE id = 9", into: &block) == .all)
     #expect(try collect(["id"], "FROM numbers WHERE id = 900", into: &block) == .all)
@@ -57,7 +57,9 @@ import Testing
     #expect(other.value(0, 0) == .text("label 1"))
   }
 
-  @Test(arguments: [1, 200]) func `rows are taken until they hold enough`(columns: Int) throws {
+  @Test(arguments: [1, 200]) func `a row collector stops once it holds enough bytes`(columns: Int)
+    throws
+  {
     var block = ValueBlock(columns: columns, capacity: 100)
     let statement = try connection.prepare(
       """
@@ -74,7 +76,7 @@ import Testing
     #expect((1..<columns).allSatisfy { block.kind(2, $0) == .integer })
   }
 
-  @Test func `an error of an expression is SQLite's, and the next statement runs`() throws {
+  @Test func `a row collector reports SQLite's error, and the next statement runs`() throws {
     var block = ValueBlock(columns: 1, capacity: 100)
     let error = #expect(throws: BatchError.self) {
       try collect(["abs(-9223372036854775807 - (id = 3))"], "FROM numbers", into: &block)
@@ -85,7 +87,7 @@ import Testing
     #expect(other.value(0, 0) == .text("label 2"))
   }
 
-  @Test func `texts of a database in UTF-16 are collected in UTF-8`() throws {
+  @Test func `a row collector converts texts in UTF-16 to UTF-8`() throws {
     let path = try TestDatabase.make(
       "wide.db",
       in: directory,

@@ -21,7 +21,7 @@ import Testing
       .text(String(repeating: "x", count: 100_000)),
     ] as [SQLValue]
   )
-  func `a value is read as it was stored`(value: SQLValue) throws {
+  func `a stored value is read unchanged`(value: SQLValue) throws {
     let connection = try Connection(path: path)
     try connection.execute("INSERT INTO t VALUES (?)", value)
     #expect(try connection.value("SELECT v FROM t") == value)
@@ -44,12 +44,12 @@ import Testing
     }
   }
 
-  @Test func `not a number becomes NULL, as in SQLite`() throws {
+  @Test func `a real that is not a number is bound as NULL`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.value("SELECT ?", .real(.nan)) == .null)
   }
 
-  @Test func `text that is not UTF-8 keeps its bytes when it is read and bound`() throws {
+  @Test func `a text that is not UTF-8 keeps its bytes when read and bound`() throws {
     let connection = try Connection(path: path)
     let text = SQLValue.invalidText([0x41, 0xff, 0x42])
     #expect(try connection.value("SELECT CAST(x'41ff42' AS TEXT)") == text)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `a column knows where it is from`() throws {
+  @Test func `a result column knows its table and column of origin`() throws {
     let connection = try Connection(path: path)
     let statement = try connection.prepare("SELECT v AS w, v + 1 FROM t AS u")
     let origins = (0..<statement.columnCount).map { statement.columnOrigin(at: $0) }

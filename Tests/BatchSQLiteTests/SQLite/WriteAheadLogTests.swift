@@ -13,7 +13,8 @@ import Testing
     path = try TestDatabase.makeNumbers(1_000, in: directory)
   }
 
-  @Test func `frames are counted by commit and a checkpoint moves them`() throws {
+  @Test func `the log counts frames by commit, and a checkpoint moves them to the database`() throws
+  {
     let connection = try Connection(path: path)
     #expect(try connection.journalMode() == "delete")
     #expect(try connection.peakLogBytes() == 0)
@@ -32,7 +33,7 @@ import Testing
     #expect(try connection.peakLogBytes() == 32 + frames * (24 + 4096))
   }
 
-  @Test func `SQLite does not checkpoint on its own`() throws {
+  @Test func `SQLite makes no automatic checkpoint`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.useWriteAheadLog())
     for round in 0..<400 {
@@ -42,7 +43,7 @@ import Testing
     #expect(connection.logFrames > 1_200)
   }
 
-  @Test func `a reader holds a checkpoint back and does not fail it`() throws {
+  @Test func `a reader delays a checkpoint without failing it`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.useWriteAheadLog())
     try connection.execute("UPDATE numbers SET n = 1")
@@ -58,7 +59,7 @@ import Testing
     #expect(connection.logFrames == 0)
   }
 
-  @Test func `a log restarts from its beginning, unless somebody reads from it`() throws {
+  @Test func `a log restarts from its beginning unless a reader uses it`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.useWriteAheadLog())
     try connection.execute("UPDATE numbers SET n = 1")
@@ -78,7 +79,7 @@ import Testing
   }
 
   @Test(arguments: Synchronous.allCases)
-  func `synchronous is set by its name`(level: Synchronous) throws {
+  func `the synchronous setting is set by its name`(level: Synchronous) throws {
     let connection = try Connection(path: path)
     try connection.setSynchronous(level)
     let expected: [Synchronous: Int64] = [.off: 0, .normal: 1, .full: 2, .extra: 3]

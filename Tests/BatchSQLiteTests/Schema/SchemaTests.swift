@@ -113,7 +113,7 @@ import Testing
     #expect(entity.key?.origin == example.origin)
   }
 
-  @Test func `a table that nothing identifies is refused with what to do`() async throws {
+  @Test func `the error of a table without a key says what to do`() async throws {
     let entity = try await store(["CREATE TABLE e (a)"]).schema.entity(named: "e")
     let error = try #require(#expect(throws: BatchError.self) { try entity.requireKey() })
     #expect(error.code == .unstableKey)
@@ -124,8 +124,7 @@ import Testing
     #expect(error.remedy?.contains("the request's key") == true)
   }
 
-  @Test func `virtual tables have the key that their module has, and their own tables are hidden`()
-    async throws
+  @Test func `a virtual table has its module's key, and its shadow tables are hidden`() async throws
   {
     let store = try await store([
       "CREATE VIRTUAL TABLE notes USING fts5 (title, body)",
@@ -145,7 +144,7 @@ import Testing
     #expect(try boxes.key(at: 0).components == [.integer(9)])
   }
 
-  @Test func `a broken view and a missing module do not keep the rest from being read`()
+  @Test func `a broken view or a missing module does not prevent reading the other tables`()
     async throws
   {
     let store = try await store([
@@ -174,7 +173,7 @@ import Testing
     #expect(try await store.fetchIdentifiers(FetchRequest(entity: "good")).isEmpty)
   }
 
-  @Test func `attributes agree with SQLite's columns`() async throws {
+  @Test func `an entity's attributes agree with SQLite's columns`() async throws {
     let entity = try await store([
       """
       CREATE TABLE e (
@@ -189,7 +188,7 @@ import Testing
     #expect(entity.attributes.map(\.hasDefault) == [true, false, true, true, true, false])
   }
 
-  @Test func `tables of this library and of SQLite are hidden`() async throws {
+  @Test func `the tables of this library and of SQLite are hidden`() async throws {
     let store = try await store([
       "CREATE TABLE _batch_run (id INTEGER PRIMARY KEY)",
       "CREATE TABLE _Batch_x (id INTEGER PRIMARY KEY)",
@@ -200,7 +199,7 @@ import Testing
     #expect(store.schema.entities.map(\.name) == ["_batcher", "xbatch_y"])
   }
 
-  @Test func `unknown names come with the nearest`() async throws {
+  @Test func `the error of an unknown name suggests the nearest name`() async throws {
     let store = try await store(["CREATE TABLE orders (id INTEGER PRIMARY KEY, price)"])
     let entity = #expect(throws: BatchError.self) { try store.schema.entity(named: "ordres") }
     #expect(entity?.code == .unknownEntity)
@@ -216,7 +215,7 @@ import Testing
     "plain", "a b", "o'clock", "say \"so\"", "order", "select", "ČŠŽ 表", "semi;colon", "a--b",
     "[x]", "`x`", "100%", "x\ny", " ", "e\u{301}", "@first", ":p", "(", "_",
   ])
-  func `any name works as the name of a table, a key and a column`(name: String) async throws {
+  func `a table, a key and a column may have any name`(name: String) async throws {
     func quoted(_ suffix: String) -> String {
       "\"\((name + suffix).replacing("\"", with: "\"\""))\""
     }

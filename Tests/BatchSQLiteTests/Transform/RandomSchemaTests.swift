@@ -230,7 +230,7 @@ import Testing
   }
 
   @Test(arguments: Action.allCases, [UInt64](140..<160) + (290..<310))
-  func `a chunk has the effect of one statement per row, whatever the schema`(
+  func `a chunk has the effect of one statement per row in random schemas`(
     action: Action,
     seed: UInt64
   ) async throws {

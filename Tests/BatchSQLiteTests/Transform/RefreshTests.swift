@@ -90,7 +90,7 @@ import Testing
     )
   }
 
-  @Test func `only changed rows are computed again, and no lock is held meanwhile`()
+  @Test func `a transform computes only changed rows again and holds no lock meanwhile`()
     async throws
   {
     let lane = try await makeLane()
@@ -157,7 +157,7 @@ import Testing
     #expect(labels == all)
   }
 
-  @Test func `a handler that hangs while others wait is given up, and nothing is done`()
+  @Test func `a handler that hangs during a refresh times out, and its chunk changes nothing`()
     async throws
   {
     let lane = try await makeLane()
@@ -182,7 +182,7 @@ import Testing
       .execute("UPDATE numbers SET n = 4 WHERE id = 9")
   }
 
-  @Test func `a trigger that changes only its own row causes no second reading or handling`()
+  @Test func `a trigger that changes only its own row causes no second read or handler call`()
     async throws
   {
     try Connection(path: store.path).execute(
@@ -208,7 +208,9 @@ import Testing
     #expect(rows == (1...100).map { "1 0 label \($0)" })
   }
 
-  @Test func `what a trigger does to rows of the same chunk is seen by the handler`() async throws {
+  @Test func `a handler sees the changes that a trigger makes to later rows of its chunk`()
+    async throws
+  {
     for size in [1, 3, 100] {
       let connection = try Connection(path: store.path)
       try connection.execute("DROP TRIGGER IF EXISTS pass")

@@ -250,8 +250,10 @@ import Testing
   }
 
   @Test(arguments: KeyedTable.allCases, 0..<8 as Range<UInt64>)
-  func `chunks do what a statement for each row does`(table: KeyedTable, seed: UInt64) async throws
-  {
+  func `a transformed chunk has the effect of one statement per row`(
+    table: KeyedTable,
+    seed: UInt64
+  ) async throws {
     var trial = try await Trial(table, seed: seed)
     let store = trial.store
     let condition = KeyedTable.condition(using: &trial.random)

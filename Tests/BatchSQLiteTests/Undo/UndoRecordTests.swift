@@ -6,7 +6,7 @@ import Testing
 @testable import BatchSQLite
 
 @Suite struct UndoRecordTests {
-  @Test(arguments: 1...40) func `a record returns what was put into it`(seed: Int) throws {
+  @Test(arguments: 1...40) func `an undo record returns its values`(seed: Int) throws {
     var generator = SeededGenerator(seed: UInt64(seed))
     let record = Self.record(&generator)
     let packed = record.packed
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func `invalid bytes are refused and never trap`() {
+  @Test func `invalid bytes of an undo record are refused without trapping`() {
     var generator = SeededGenerator(seed: 9)
     for _ in 0..<2_000 {
       let count = Int.random(in: 0...40, using: &generator)
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `values that change by the same take no room`() throws {
+  @Test func `an undo record stores equal differences in almost no space`() throws {
     var keys = ValueBlock(columns: 1, capacity: 1000, count: 1000)
     var before = ValueBlock(columns: 1, capacity: 1000, count: 1000)
     var after = before

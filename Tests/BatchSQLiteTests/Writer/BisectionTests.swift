@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: tables.keys.sorted())
-  func `the row that is one too many is named`(table: String) async throws {
+  func `the error names the first row beyond the failure limit`(table: String) async throws {
     let rows = try #require(Self.tables[table])
     let chunk = try await makeChunk(table, rows, setting: "n + iif(i % 100 = 7, 9999, 1)")
     for (policy, row) in [
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: tables.keys.sorted(), [[0], [1023], [511, 512], [7, 300, 301, 900]])
-  func `rows that fail alone are found and the others changed`(
+  func `failing rows are found by halving, and the other rows are changed`(
     table: String,
     poison: [Int]
   ) async throws {
@@ -108,7 +108,7 @@ import Testing
     )
   }
 
-  @Test func `a row that fails costs two statements for each halving`() async throws {
+  @Test func `a failing row costs two statements per halving`() async throws {
     for poison in [0, 1, 500, 1023] {
       let table = "CREATE TABLE t (id INTEGER PRIMARY KEY, i, n CHECK (n < 5000))"
       let rows = try #require(Self.tables[table])
@@ -148,7 +148,7 @@ import Testing
     return count.pointee
   }
 
-  @Test func `one more than may fail undoes the chunk`() async throws {
+  @Test func `a chunk with more failures than allowed is rolled back`() async throws {
     let table = "CREATE TABLE t (id INTEGER PRIMARY KEY, i, n CHECK (n < 5000))"
     let rows = try #require(Self.tables[table])
     let chunk = try await makeChunk(table, rows, setting: "n + iif(i IN (3, 9, 700), 9999, 1)")
@@ -178,7 +178,7 @@ import Testing
       ("1", "RAISE(ROLLBACK, 'no')", false),
     ] as [(String, String?, Bool)]
   )
-  func `errors of expressions and triggers belong to their row`(
+  func `errors of expressions and triggers are attributed to their row`(
     n: String,
     trigger: String?,
     isAboutRow: Bool
@@ -211,7 +211,7 @@ import Testing
     #expect(changed == .integer(isAboutRow ? 1023 : 0))
   }
 
-  @Test func `a failure of the whole run is not retried in halves`() async throws {
+  @Test func `a failure that does not concern a row is not retried in halves`() async throws {
     let rows = "INSERT INTO t SELECT i + 1, i, 0 FROM c"
     let chunk = try await makeChunk(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, i, n)",

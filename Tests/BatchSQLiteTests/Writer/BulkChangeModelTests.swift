@@ -153,7 +153,7 @@ import Testing
   }
 
   @Test(arguments: KeyedTable.allCases, 0..<8 as Range<UInt64>)
-  func `chunks do what the statement on the selected rows does`(
+  func `a chunk has the effect of one statement over the selected rows`(
     table: KeyedTable,
     seed: UInt64
   ) async throws {

@@ -65,7 +65,7 @@ import Testing
 
   private let increment = BulkChange.Action.update([("n", SQLExpression("n + 1"))])
 
-  @Test func `rows inserted between selected ones are left alone`() async throws {
+  @Test func `rows inserted between selected ones are left unchanged`() async throws {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
       "INSERT INTO t VALUES (1, 0), (2, 0), (4, 0), (9223372036854775806, 0),"
@@ -84,7 +84,7 @@ import Testing
     )
   }
 
-  @Test func `keys that only the index tells apart are two rows`() async throws {
+  @Test func `keys that differ only in the index's collation are two rows`() async throws {
     let store = try await store(
       "CREATE TABLE t (id TEXT COLLATE NOCASE NOT NULL, n, PRIMARY KEY (id COLLATE BINARY))",
       "INSERT INTO t VALUES ('a', 0), ('A', 0), ('b', 0)"
@@ -97,7 +97,9 @@ import Testing
     "CREATE TRIGGER g AFTER UPDATE ON t BEGIN DELETE FROM t WHERE id = new.id; END",
     "CREATE TRIGGER g AFTER UPDATE ON t BEGIN INSERT INTO t VALUES (new.id + 100, 5); END",
   ])
-  func `a trigger that interferes with an update leaves sane counts`(trigger: String) async throws {
+  func `a trigger that interferes with an update leaves consistent counts`(trigger: String)
+    async throws
+  {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
       "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)",
@@ -117,7 +119,9 @@ import Testing
     "CREATE TRIGGER g AFTER DELETE ON t BEGIN INSERT INTO t VALUES (old.id, 9); END",
     "CREATE TRIGGER g AFTER DELETE ON t BEGIN DELETE FROM t WHERE id > old.id; END",
   ])
-  func `a trigger that interferes with a delete leaves sane counts`(trigger: String) async throws {
+  func `a trigger that interferes with a delete leaves consistent counts`(trigger: String)
+    async throws
+  {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
       "INSERT INTO t VALUES (1, 0), (2, 0), (5, 0)",
@@ -136,7 +140,7 @@ import Testing
     ("CHECK", "CREATE TABLE t (id INTEGER PRIMARY KEY, n CHECK (n <> 5))"),
     ("UNIQUE", "CREATE TABLE t (id INTEGER PRIMARY KEY, n UNIQUE)"),
   ])
-  func `a violation rolls the whole chunk back, with the ledger`(
+  func `a constraint violation rolls back the whole chunk with its ledger entry`(
     name: String,
     table: String
   ) async throws {
@@ -155,7 +159,9 @@ import Testing
     #expect(try await store.doneRanges(ofRun: "run") == DoneRanges())
   }
 
-  @Test func `recheck off changes rows that no longer match, fail refuses them`() async throws {
+  @Test func `recheck off changes rows that no longer match, and recheck fail refuses them`()
+    async throws
+  {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
       "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)"
@@ -179,7 +185,7 @@ import Testing
     #expect(try texts() == ["1", "51", "1"])
   }
 
-  @Test func `a key that now matches two rows stops the chunk`() async throws {
+  @Test func `a key that now matches two rows fails the chunk`() async throws {
     let store = try await store(
       "CREATE TABLE t (name, n)",
       "INSERT INTO t VALUES ('a', 0), ('b', 0)"
@@ -196,7 +202,7 @@ import Testing
     #expect(try Connection(path: store.path).texts("SELECT n FROM t") == ["0", "0", "7"])
   }
 
-  @Test func `an archive must take every stored column and need no other`() async throws {
+  @Test func `an archive must have every stored column and require no other`() async throws {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n, \"a b\", g AS (n) STORED)",
       "CREATE TABLE same (\"A B\", N, ID)",
@@ -222,7 +228,9 @@ import Testing
     }
   }
 
-  @Test func `a trigger that keeps a row out of a delete with an archive is named`() async throws {
+  @Test func `the error names the trigger that keeps a row from being archived and deleted`()
+    async throws
+  {
     let store = try await store(
       "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
       "CREATE TABLE kept (id INTEGER PRIMARY KEY, n)",

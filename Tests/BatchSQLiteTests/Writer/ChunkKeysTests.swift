@@ -20,7 +20,7 @@ import Testing
       ([.min, 0, .max], [.min ... .min, 0...0, .max ... .max]),
     ] as [([Int64], [ClosedRange<Int64>])]
   )
-  func `neighbours form one run, wherever they are`(
+  func `consecutive integer keys form one range`(
     integers: [Int64],
     expected: [ClosedRange<Int64>]
   ) throws {
@@ -31,7 +31,7 @@ import Testing
     #expect(runs == expected)
   }
 
-  @Test func `rowids that are near one another are one filtered range`() throws {
+  @Test func `nearby integer keys form one filtered range`() throws {
     let integers = (0..<100).map { Int64($0) * 3 - 50 }
     guard case .filtered(let filtered) = try keys(integers) else {
       Issue.record("this is no filtered range")
@@ -43,7 +43,8 @@ import Testing
 
   /// The ways to find the rows of texts, after some were inserted, deleted and given other rowids.
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `texts are located at the rowids of their rows, wherever these are`(seed: UInt64) throws {
+  func `text keys are located at the rowids of their rows, wherever those are`(seed: UInt64) throws
+  {
     var random = SeededGenerator(seed: seed)
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.make(in: directory, "CREATE TABLE t (id TEXT PRIMARY KEY)")

@@ -4,7 +4,7 @@ import Testing
 @Suite struct CourtesyTests {
   private let now = ContinuousClock.now
 
-  @Test func `a gap is left while others write, and no longer`() {
+  @Test func `a writer leaves gaps only while other connections write`() {
     var writeLockYield = WriteLockYield(target: .milliseconds(20))
     #expect(writeLockYield.gap(after: .milliseconds(8), at: now) == .zero)
     writeLockYield.noteForeignCommit(at: now)
@@ -13,13 +13,13 @@ import Testing
     #expect(writeLockYield.gap(after: .milliseconds(8), at: now + .seconds(1)) == .zero)
   }
 
-  @Test func `a chunk that took too long makes no gap longer than the target's`() {
+  @Test func `a slow chunk leaves no longer gap than its target allows`() {
     var writeLockYield = WriteLockYield(target: .milliseconds(20))
     writeLockYield.noteForeignCommit(at: now)
     #expect(writeLockYield.gap(after: .seconds(5), at: now) == .milliseconds(15))
   }
 
-  @Test func `without a target nobody is waited for`() {
+  @Test func `a writer without a target time leaves no gaps`() {
     var writeLockYield = WriteLockYield(target: nil)
     writeLockYield.noteForeignCommit(at: now)
     #expect(writeLockYield.gap(after: .seconds(5), at: now) == .zero)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct DoneRangesTests {
   @Test(arguments: 0..<50 as Range<UInt64>)
-  func `ranges merged in any order agree with a set of positions`(seed: UInt64) {
+  func `done ranges merged in any order agree with a set of positions`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let total = Int.random(in: 1...60, using: &random)
     var chunks: [Range<Int>] = []
@@ -36,7 +36,7 @@ import Testing
     #expect(ranges.chunks == chunks.count)
   }
 
-  @Test func `failures are replaced in the row that has them, and no more than it has`() throws {
+  @Test func `retried failures are replaced in their own range, and no more than it has`() throws {
     func outcomes(_ succeeded: Int, _ failed: Int) -> Outcomes {
       var outcomes = Outcomes()
       (outcomes.succeeded, outcomes.failed) = (succeeded, failed)
@@ -58,7 +58,7 @@ import Testing
     #expect(ranges.outcomes == outcomes(5, 1) && ranges.count == 6)
   }
 
-  @Test func `rows that overlap, are out of order or miscount are refused`() {
+  @Test func `done ranges that overlap, are unordered or miscount are refused`() {
     func row(_ range: Range<Int>, _ succeeded: Int, _ vanished: Int, chunks: Int = 1)
       -> DoneRanges.Row
     {

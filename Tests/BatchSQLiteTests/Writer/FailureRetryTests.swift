@@ -9,7 +9,7 @@ import Testing
   private static let total = 80
 
   @Test(arguments: 0..<12 as Range<UInt64>)
-  func `retried successes leave the failed ones and repeated failures are counted`(
+  func `a retry removes its successes from the failed rows and counts repeated failures`(
     seed: UInt64
   ) async throws {
     var random = SeededGenerator(seed: seed)
@@ -109,7 +109,7 @@ import Testing
     "UPDATE _batch_failure SET position = -1 WHERE position = 3",
     "UPDATE _batch_ledger SET failed = 1, succeeded = succeeded + 1",
   ])
-  func `tables that contradict one another are refused`(change sql: String) async throws {
+  func `contradicting ledger and failure tables are refused`(change sql: String) async throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(20, in: directory)
     let connection = try Connection(path: path)

@@ -82,7 +82,7 @@ import Testing
     return count
   }
 
-  @Test func `chunks that wait for one another share transactions`() async throws {
+  @Test func `chunks that wait for the writer share a transaction`() async throws {
     // Whether they meet depends on the threads: in this many attempts they must once.
     for attempt in 1...100 {
       let lane = try await makeLane("run \(attempt)")
@@ -98,7 +98,9 @@ import Testing
   }
 
   @Test(arguments: ["ABORT", "FAIL", "ROLLBACK"])
-  func `a failing chunk does not affect the others`(kind: String) async throws {
+  func `a failing chunk does not affect the other chunks of its transaction`(kind: String)
+    async throws
+  {
     try TestDatabase.make(
       in: directory,
       """
@@ -117,7 +119,7 @@ import Testing
     #expect(done.outcomes.succeeded == 380)
   }
 
-  @Test func `the limit of failures applies to all chunks together`() async throws {
+  @Test func `the failure limit applies to all chunks of a run together`() async throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -137,7 +139,9 @@ import Testing
     )
   }
 
-  @Test func `a lock is waited for once by all that wait`() async throws {
+  @Test func `chunks fail while another connection holds the lock and succeed afterwards`()
+    async throws
+  {
     let other = try Connection(path: store.path)
     let lane = try await makeLane("run")
     try other.execute("BEGIN IMMEDIATE")
@@ -148,7 +152,7 @@ import Testing
     #expect(try await apply(in: lane) == [])
   }
 
-  @Test func `chunks join as long as the next one fits within the bound`() {
+  @Test func `chunks join a transaction as long as the next one fits within the time bound`() {
     var group = GroupCommit(target: nil)
     #expect(group.hasRoom)
     group.add(endingAt: .milliseconds(9))

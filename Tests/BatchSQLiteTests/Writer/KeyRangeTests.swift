@@ -91,7 +91,7 @@ import Testing
     (0..<count).map { _ in "\(UInt64.random(in: 0 ... .max, using: &random))" }
   }
 
-  @Test(arguments: [2, 20, 100]) func `rows between those of a range stay as they are`(
+  @Test(arguments: [2, 20, 100]) func `unselected rows within a key range stay unchanged`(
     distance: Int
   ) async throws {
     var random = SeededGenerator(seed: UInt64(distance))
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func `rows that are no longer in the range are found by their keys`() async throws {
+  @Test func `rows that have left a key range are found by their keys`() async throws {
     var random = SeededGenerator(seed: 7)
     let rows = Self.texts(500, using: &random)
     let trial = try await Trial(rows, where: "1", .delete(archive: nil))
@@ -125,7 +125,7 @@ import Testing
     #expect(try trial.values("SELECT id FROM t") == [])
   }
 
-  @Test(arguments: 1...8) func `a few rows that are gone, far apart, do not end a chunk`(
+  @Test(arguments: 1...8) func `a few missing rows far apart do not split a chunk`(
     seed: UInt64
   ) async throws {
     var random = SeededGenerator(seed: seed)
@@ -152,7 +152,8 @@ import Testing
     }
   }
 
-  @Test func `rows whose pages are far apart are changed without a function`() async throws {
+  @Test func `a writer notices scattered pages and changes exactly the selected rows`() async throws
+  {
     var random = SeededGenerator(seed: 9)
     let rows = Self.texts(20_000, using: &random)
     for options in ["", "WITHOUT ROWID"] {

@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: 0..<10 as Range<UInt64>)
-  func `the table equals the lane's state, after every chunk`(seed: UInt64) async throws {
+  func `the ledger table equals the writer's state after every chunk`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     var lane = try await lane(beginning: "run")
     var done = DoneRanges()
@@ -90,7 +90,7 @@ import Testing
     #expect(try TestDatabase.rows(store.path, "SELECT first, next FROM _batch_ledger").count == 1)
   }
 
-  @Test func `a new run keeps a finished unacknowledged one, until the next`() async throws {
+  @Test func `a new run keeps a finished unacknowledged run until the run after it`() async throws {
     try await apply(0..<Self.total, in: lane(beginning: "finished"))
     _ = try await lane(beginning: "new")
     let runs = "SELECT run || ' ' || coalesce(state, '') FROM _batch_run ORDER BY run"
@@ -99,7 +99,7 @@ import Testing
     #expect(try TestDatabase.texts(store.path, runs) == ["newer "])
   }
 
-  @Test func `a new run removes the finished ones of its job and keeps the rest`() async throws {
+  @Test func `a new run removes the finished runs of its job and keeps all others`() async throws {
     try await apply(0..<Self.total, in: lane(beginning: "finished"))
     try await lane(beginning: "of another", job: "other").acknowledge("finished")
     try await apply(3..<9, in: lane(beginning: "unfinished"))
@@ -126,7 +126,7 @@ import Testing
     "UPDATE _batch_ledger SET first = 'x'",
     "INSERT INTO _batch_ledger VALUES ('run', 12, 20, 8, 0, 0, 0, 0, 1)",
   ])
-  func `a ledger that was changed by hand is refused`(change: String) async throws {
+  func `a ledger that was edited by hand is refused`(change: String) async throws {
     try await apply(10..<15, in: lane(beginning: "run"))
     try Connection(path: store.path).execute(change)
     let error = await #expect(throws: BatchError.self) {
@@ -137,7 +137,7 @@ import Testing
     await #expect(throws: BatchError.self) { try await lane.resume("run") }
   }
 
-  @Test func `a trigger that stops the nth row leaves data and ledger in agreement`() async throws {
+  @Test func `a trigger that fails the nth row leaves data and ledger consistent`() async throws {
     let connection = try Connection(path: store.path)
     for failing in 1...12 {
       let lane = try await lane(beginning: "run \(failing)", job: "job \(failing)")
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func `a ledger that cannot be written takes the data back`() async throws {
+  @Test func `a chunk is rolled back if its ledger entry cannot be written`() async throws {
     let lane = try await lane(beginning: "run")
     try await apply(0..<10, in: lane)
     let connection = try Connection(path: store.path)
@@ -183,7 +183,7 @@ import Testing
     #expect(try await store.doneRanges(ofRun: "run")?.rows.map(\.next) == [20])
   }
 
-  @Test func `a lane that is interrupted leaves data and ledger in agreement`() async throws {
+  @Test func `an interrupted writer leaves data and ledger consistent`() async throws {
     let lane = try await lane(beginning: "run")
     let interrupter = lane.interrupter
     for start in stride(from: 0, to: 60, by: 3) {

@@ -55,7 +55,8 @@ import Testing
   private var logExists: Bool { FileManager.default.fileExists(atPath: store.path + "-wal") }
 
   @Test(arguments: Synchronous.allCases)
-  func `the log stays near its bound, and goes with the lane`(synchronous: Synchronous) async throws
+  func `the log stays near its bound and is removed with the writer`(synchronous: Synchronous)
+    async throws
   {
     var lane: WriterLane? = try await makeLane(synchronous: synchronous)
     var written = 0
@@ -74,7 +75,9 @@ import Testing
     #expect(try TestDatabase.texts(store.path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `a database that is moved away stops the lane, and nothing is lost`() async throws {
+  @Test func `a database that was moved away stops the writer without losing a commit`()
+    async throws
+  {
     let lane = try await makeLane()
     try await apply(0, in: lane)
     let elsewhere = store.path + ".moved"

@@ -29,7 +29,7 @@ import Testing
       (["CREATE TABLE child (p REFERENCES other (n))"], nil, true, false),
     ] as [([String], String?, Bool, Bool)]
   )
-  func `an update reaches others by triggers and foreign keys`(
+  func `an update affects other rows through triggers and foreign keys`(
     statements: [String],
     predicate: String?,
     enforcesForeignKeys: Bool,
@@ -45,7 +45,7 @@ import Testing
     )
   }
 
-  @Test func `a delete reaches others by any foreign key to its table`() async throws {
+  @Test func `a delete affects other rows through any foreign key to its table`() async throws {
     let delete = BulkChange.Action.delete(archive: nil)
     let child = ["CREATE TABLE child (p REFERENCES t)"]
     #expect(try await reaches(delete, child, nil, true))
@@ -53,7 +53,7 @@ import Testing
     #expect(try await !reaches(delete, [Self.audit], nil, true))
   }
 
-  @Test func `a conflict that replaces rows is a delete`() async throws {
+  @Test func `an update whose conflicts replace rows counts as a delete`() async throws {
     let update = BulkChange.Action.update([("m", SQLExpression("m + 1"))])
     let child = "CREATE TABLE child (p REFERENCES t)"
     let replacing = [

@@ -16,7 +16,7 @@ import Testing
     "c TEXT COLLATE RTRIM", "c ANY", "c any", "c ANY STRICT", "c Any COLLATE NOCASE", "c DATE",
     "c VARCHAR(10)",
   ])
-  func `a row is unchanged if setting it leaves every bit as it is`(column: String) throws {
+  func `a row counts as unchanged only if every bit of its values stays`(column: String) throws {
     let directory = try TemporaryDirectory()
     let rows = Self.values.flatMap { v in Self.values.map { "(\(v), \($0), \($0))" } }
     let isStrict = column.hasSuffix(" STRICT")

@@ -40,20 +40,20 @@ import Testing
     writes.changed(of: names, in: table, generated: ["g"]).sorted()
   }
 
-  @Test func `an update writes what it sets, and what is made of that`() async throws {
+  @Test func `an update writes the columns it sets and those generated from them`() async throws {
     let writes = try await writes(Self.update)
     #expect(changed(["V", "w", "g"], in: "C", writes) == ["V", "g"])
     #expect(changed([], in: "c", writes).isEmpty)
     #expect(writes.contains(table: "C") && !writes.contains(table: "log"))
   }
 
-  @Test func `a deletion writes whole rows`() async throws {
+  @Test func `a delete writes whole rows`() async throws {
     let writes = try await writes(.delete(archive: nil))
     #expect(changed(["w"], in: "c", writes) == ["w"])
     #expect(changed([], in: "c", writes) == ["*"])
   }
 
-  @Test func `triggers write too`() async throws {
+  @Test func `the written columns of a change include those that triggers write`() async throws {
     let writes = try await writes(
       Self.update,
       """
@@ -66,7 +66,10 @@ import Testing
     #expect(changed(["x"], in: "more", writes) == ["x"])
   }
 
-  @Test func `so do the actions of foreign keys, and their triggers`() async throws {
+  @Test
+  func `the written columns of a change include those of foreign key actions and their triggers`()
+    async throws
+  {
     let statements = (
       "CREATE TABLE child (p REFERENCES c ON DELETE CASCADE, x)",
       "CREATE TABLE grandchild (q REFERENCES child (x) ON DELETE SET NULL, y)",
