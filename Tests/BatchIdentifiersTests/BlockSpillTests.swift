@@ -49,7 +49,7 @@ import Testing
     #expect(try Array(list.loaded()) == Array(makeList(keys)))
   }
 
-  @Test func `encoded keys are spilled as well`() throws {
+  @Test func `encoded keys are spilled to a file as well`() throws {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
     var generator = SeededGenerator(seed: seed)
     let keys = (0..<20_000).map { _ in
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func `parts that share a spill are joined`() throws {
+  @Test func `parts of a list that share a spill are joined`() throws {
     let spill = BlockSpill(memoryLimit: 5_000, in: [Self.folder])
     var shapes = KeyShapes(seed: 9)
     let keys = Array(Set(shapes.keys("wide", count: 20_000))).sorted()
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: ["/nonexistent", "/proc", "/dev/null"])
-  func `where no file can be made, blocks stay in memory`(folder: String) throws {
+  func `blocks stay in memory where no spill file can be created`(folder: String) throws {
     let spill = BlockSpill(memoryLimit: 0, in: [FilePath(folder)])
     var shapes = KeyShapes(seed: 5)
     let keys = shapes.keys("wide", count: 10_000)
@@ -97,7 +97,7 @@ import Testing
     #expect(try list.integers(in: 0..<list.count) == keys)
   }
 
-  @Test func `the file has no name`() throws {
+  @Test func `a spill file has no name in its folder`() throws {
     try withTemporaryFolder { folder in
       let spill = BlockSpill(memoryLimit: 0, in: [folder])
       var shapes = KeyShapes(seed: 6)

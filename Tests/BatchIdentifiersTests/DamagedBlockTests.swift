@@ -55,7 +55,7 @@ import Testing
     ]
 
   @Test(arguments: lists.keys.sorted())
-  func `a damaged block is named and the others are read`(name: String) throws {
+  func `the error names a damaged block, and the other blocks are read`(name: String) throws {
     let list = try #require(Self.lists[name])
     let wanted = Array(list).map(\.key)
     try withTemporaryFolder { folder in
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `a loaded list needs its file no longer`() throws {
+  @Test func `a loaded list no longer needs its file`() throws {
     let list = try #require(Self.lists["integers"])
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `identifiers of other entities and stores are in no file`() throws {
+  @Test func `a list contains no identifiers of other entities or stores`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       try IdentifierFile.create(at: path, list: makeList([1, 2, 3]))

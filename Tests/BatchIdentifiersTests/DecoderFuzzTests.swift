@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func `damaged blocks are refused or read without harm`() throws {
+  @Test func `damaged blocks are refused or read without a trap`() throws {
     let samples = try Self.samples()
     var generator = SeededGenerator(seed: Self.seed)
     var refused = 0
@@ -143,7 +143,7 @@ import Testing
     #expect(refused > 0)
   }
 
-  @Test func `damaged headers, directories and frames are refused or read without harm`() throws {
+  @Test func `damaged headers, directories and frames are refused or read without a trap`() throws {
     var generator = SeededGenerator(seed: Self.seed &+ 1)
     var shapes = KeyShapes(seed: 2)
     let list = makeList(shapes.keys("mixed", count: 6000)).packed
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func `malformed identifiers are refused or round-trip`() throws {
+  @Test func `malformed identifiers are refused or survive a round trip`() throws {
     var generator = SeededGenerator(seed: Self.seed &+ 2)
     let store = "6E5D1507-3E60-41F0-A5F7-C1F28DC63F40"
     let texts = [

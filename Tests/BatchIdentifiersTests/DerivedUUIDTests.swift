@@ -2,12 +2,12 @@ import BatchIdentifiers
 import Testing
 
 @Suite struct DerivedUUIDTests {
-  @Test func `a text has the UUID that earlier versions gave it`() {
+  @Test func `the UUID derived from a text never changes between versions`() {
     // Stored identifiers contain it.
     #expect(XXHash64.uuid(of: "/tmp/h4/derived/shop.db") == "C2496136-B519-8FC4-9F16-18E7E04D27FA")
   }
 
-  @Test func `UUIDs are of version 8 and differ`() {
+  @Test func `derived UUIDs are of version 8 and distinct`() {
     let uuids = (0..<1_000).map { XXHash64.uuid(of: "\($0)") }
     #expect(Set(uuids).count == uuids.count)
     for uuid in uuids {

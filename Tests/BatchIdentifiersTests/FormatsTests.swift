@@ -44,7 +44,7 @@ import Testing
     [UInt8](try Data(contentsOf: URL(filePath: path.string)))
   }
 
-  @Test func `the worked example of Formats is what the code writes`() throws {
+  @Test func `the worked example in Formats.md equals the bytes that the code writes`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("example.batch")
       try Self.makeExample(at: path)
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `the tables of Formats equal those of the code`() throws {
+  @Test func `the tables in Formats.md equal those of the code`() throws {
     let page = String(
       decoding: try Data(contentsOf: Self.root.appending(path: "Documentation/Formats.md")),
       as: UTF8.self
@@ -114,7 +114,7 @@ import Testing
 
   /// Writes the fixtures; run it once, with BATCH_WRITE_FIXTURES set, when there is a new version.
   @Test(.enabled(if: ProcessInfo.processInfo.environment["BATCH_WRITE_FIXTURES"] != nil))
-  func `the fixtures are written`() throws {
+  func `the fixtures of a new version are written`() throws {
     var index = ""
     for name in Self.fixtureNames {
       let path = Self.fixturePath(name)

@@ -4,7 +4,7 @@ import Testing
 @testable import BatchIdentifiers
 
 @Suite struct IdentifierFileTests {
-  @Test func `a file returns its list, metadata and records`() throws {
+  @Test func `an identifier file returns its list, metadata and records`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("orders.ids")
       var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "orders")
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func `every truncation is refused or loses the last records only`() throws {
+  @Test func `a truncated file is refused or loses only its last records`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       let (bytes, logOffset) = try makeFile(at: path)
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func `a last record only partly on the disk counts as not written`() throws {
+  @Test func `a partly written last record counts as not written`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       let (first, _) = try makeFile(at: path)
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(20)))
-  func `a log made of frames without records is refused soon`() throws {
+  func `a log of many frames without records is refused quickly`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       var (bytes, logOffset) = try makeFile(at: path)
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func `a torn record is cut off by the next one`() throws {
+  @Test func `a torn record is cut off by the next record`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       let (bytes, logOffset) = try makeFile(at: path)
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func `what is not our file is said to be none`() throws {
+  @Test func `a file in another format is refused as such`() throws {
     try withTemporaryFolder { folder in
       let path = folder.appending("a.ids")
       #expect(throws: BatchError.self) { try IdentifierFile(opening: path) }
@@ -232,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func `a list in a file can be written to another one`() throws {
+  @Test func `a list in a file can be written to another file`() throws {
     try withTemporaryFolder { folder in
       let (first, second) = (folder.appending("a.ids"), folder.appending("b.ids"))
       let keys = (0..<3000).map { PrimaryKey.text("order-\($0)") }

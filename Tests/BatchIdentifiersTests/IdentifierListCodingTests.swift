@@ -13,7 +13,7 @@ import Testing
     return builder.finish()
   }
 
-  @Test func `a list is the same after it was encoded and decoded`() throws {
+  @Test func `a list is unchanged after encoding and decoding`() throws {
     let lists = [
       list([], .integer), list([.integer(3), .integer(1), .integer(.min)], .integer),
       list([.text("a"), .integer(7), .blob([0, 255])], .encoded),
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func `a list does not take identifiers of others`() throws {
+  @Test func `a list refuses to decode identifiers of other entities and temporary ones`() throws {
     let foreign = PersistentIdentifier(storeIdentifier: "S", entityName: "Car", key: .integer(1))
     let temporary = PersistentIdentifier.temporary(entityName: "Order")
     for identifier in [foreign, temporary] {

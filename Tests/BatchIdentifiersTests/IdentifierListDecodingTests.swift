@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: [IdentifierList.KeyKind.integer, .encoded], [0, 1, 10_000])
-  func `a list comes back from the bytes of a file`(
+  func `a list is decoded from the bytes of a file`(
     keyKind: IdentifierList.KeyKind,
     count: Int
   ) throws {
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: [IdentifierList.KeyKind.integer, .encoded])
-  func `changed or missing bytes are refused`(
+  func `changed or missing bytes of a list are refused`(
     keyKind: IdentifierList.KeyKind
   ) throws {
     let bytes = try Self.bytes(of: Self.list(keyKind, count: 300))

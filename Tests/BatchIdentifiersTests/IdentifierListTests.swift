@@ -22,7 +22,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
 
 @Suite struct IdentifierListTests {
   @Test(arguments: [0, 1, 6, 7, 8, 20, 21, 22], [1, 7, 100])
-  func `the chunks of a list are all of it, in order`(count: Int, size: Int) {
+  func `the chunks of a list cover it in order`(count: Int, size: Int) {
     let list = makeList((0..<count).map { Int64($0 * 3) })
     let chunks = list.chunks(ofCount: size)
     #expect(Array(chunks.joined()) == Array(list))
@@ -33,7 +33,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
   }
 
   @Test(arguments: KeyShapes.names)
-  func `a list gives back what was put in`(shape: String) throws {
+  func `a list returns the keys put into it`(shape: String) throws {
     for (seed, count) in [(1, 6000), (2, 4097), (4, 65), (5, 3)] {
       var shapes = KeyShapes(seed: UInt64(seed))
       let keys = shapes.keys(shape, count: count)
@@ -69,7 +69,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
   }
 
   @Test(arguments: ["half", "third", "tenth"])
-  func `long selections are found from either side`(shape: String) throws {
+  func `keys of long selections are found from either end`(shape: String) throws {
     var shapes = KeyShapes(seed: 12)
     let keys = shapes.keys(shape, count: 70_000)
     let list = makeList(keys)
@@ -87,7 +87,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
     #expect(try reversed.integers(in: 0..<keys.count) == keys.reversed())
   }
 
-  @Test func `keys put in one by one make the same list`() throws {
+  @Test func `a list built key by key equals one built at once`() throws {
     var shapes = KeyShapes(seed: 3)
     let keys = shapes.keys("mixed", count: 9000)
     var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "orders")
@@ -105,7 +105,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
     #expect(Array(list).isEmpty)
   }
 
-  @Test func `lists of dense keys and of runs take next to nothing`() {
+  @Test func `lists of dense keys and of runs take few bytes`() {
     #expect(makeList(Array(1...200_000)).payloadByteCount < 20)
     #expect(makeList((1...200_000).reversed()).payloadByteCount < 20)
     #expect(makeList((1...200_000).map { $0 * 3 }).payloadByteCount < 20)
@@ -143,7 +143,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
   }
 
   @Test(arguments: encodedShapes.keys.sorted())
-  func `a list of encoded keys gives back what was put in`(shape: String) throws {
+  func `a list of encoded keys returns the keys put into it`(shape: String) throws {
     let keys = try #require(Self.encodedShapes[shape])
     let list = makeList(encoded: keys)
     try list.verify()
@@ -163,7 +163,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
   }
 
   @Test(arguments: encodedShapes.keys.sorted())
-  func `a look-up keeps the keys beside the one that it finds`(shape: String) throws {
+  func `a look-up caches the keys beside the one it finds`(shape: String) throws {
     let keys = try #require(Self.encodedShapes[shape])
     let list = makeList(encoded: keys)
     for position in stride(from: 0, to: keys.count, by: 611) {
@@ -175,7 +175,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
     }
   }
 
-  @Test func `UUIDs take sixteen bytes at most`() {
+  @Test func `UUID keys take at most sixteen bytes each`() {
     let keys = (0..<2000).map { PrimaryKey.blob(Self.uuid($0)) }
     #expect(makeList(encoded: keys).payloadByteCount < 2000 * 16 + 200)
     let text = (0..<500).map { PrimaryKey.text(Self.uuidText($0)) }
@@ -183,7 +183,7 @@ func makeList(encoded keys: [PrimaryKey]) -> IdentifierList {
     #expect(makeList(encoded: keys.sorted()).payloadByteCount < 2000 * 15)
   }
 
-  @Test func `a list of encoded keys has no integers`() throws {
+  @Test func `a list of encoded keys refuses to return integers`() throws {
     let list = makeList(encoded: [.text("a")])
     #expect(throws: BatchError.self) { try list.integers(in: 0..<1) }
     #expect(try makeList([3]).encodedKeys(in: 0..<1)[0] == EncodedKey([.integer(3)]))

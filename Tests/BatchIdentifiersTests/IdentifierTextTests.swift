@@ -19,7 +19,9 @@ import Testing
   }
 
   @Test(arguments: lists.keys.sorted(), IdentifierTextFormat.allCases)
-  func `what is written is read again`(name: String, format: IdentifierTextFormat) throws {
+  func `identifiers survive a round trip through text`(name: String, format: IdentifierTextFormat)
+    throws
+  {
     let list = try #require(Self.lists[name])
     let text = try text(list.slice(0..<min(list.count, 300)), format)
     var reader = IdentifierTextReader(
@@ -35,7 +37,7 @@ import Testing
     #expect(read.space == list.space)
   }
 
-  @Test func `the JSON equals Codable's`() throws {
+  @Test func `the JSON of an identifier equals that of Codable`() throws {
     let list = makeList([28])
     let line = try text(list, .json)
     let id = try JSONDecoder().decode(PersistentIdentifier.self, from: Data(line))
@@ -55,7 +57,7 @@ import Testing
     "*nan",
     "x-coredata:///orders/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402", "{\"implementation\":3}", "=a",
   ])
-  func `a line that is not an identifier of the entity is named`(line: String) {
+  func `the error of a line without an identifier of the entity names the line`(line: String) {
     let error = #expect(throws: BatchError.self) {
       var reader = IdentifierTextReader(
         name: "orders.txt",
@@ -71,7 +73,7 @@ import Testing
   }
 
   @Test(arguments: 0..<50)
-  func `keys of all kinds are read in any order`(seed: UInt64) throws {
+  func `keys of all kinds are read from text in any order`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let pool: [PrimaryKey] = [
       .integer(1), .integer(-7), .integer(.max), .encoded(EncodedKey([.text("1")])),
@@ -87,7 +89,7 @@ import Testing
     #expect(try list.indices.map { "\(try list.key(at: $0))" } == keys.map { "\($0)" })
   }
 
-  @Test func `keys without an entity are refused`() {
+  @Test func `keys in a text without an entity are refused`() {
     #expect(throws: BatchError.self) {
       var reader = IdentifierTextReader()
       try reader.append(Array("1\n".utf8))

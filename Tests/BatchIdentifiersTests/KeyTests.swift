@@ -18,7 +18,7 @@ import Testing
     .blob([255]), .blob([255, 255]),
   ]
 
-  @Test func `encoded keys order as SQLite orders their components`() {
+  @Test func `encoded keys are ordered as SQLite orders their components`() {
     for (index, left) in Self.ordered.enumerated() {
       for (other, right) in Self.ordered.enumerated() {
         let less = EncodedKey([left]) < EncodedKey([right])
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `components come back from the bytes and from the text`() throws {
+  @Test func `an encoded key is restored with its components from its bytes and its text`() throws {
     for left in Self.ordered {
       for right in Self.ordered {
         let key = EncodedKey([left, right])
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func `text that is not UTF-8 keeps its bytes`() {
+  @Test func `a text key that is not UTF-8 keeps its bytes`() {
     var encoder = EncodedKey.Encoder()
     let bytes: [UInt8] = [0xFF, 0x00, 0xC0]
     bytes.withUnsafeBytes { encoder.append(textBytes: $0) }

@@ -16,7 +16,9 @@ import Testing
     return builder.finish()
   }
 
-  @Test func `a hundred million keys in a row take part in sets as one`() throws {
+  @Test func `a hundred million consecutive keys take part in set operations as one stretch`()
+    throws
+  {
     let all = try list((1, 1, 100_000_000))
     let middle = try list((40_000_000, 1, 20_000_000))
     #expect(try all.union(middle).count == 100_000_000)
@@ -30,7 +32,7 @@ import Testing
     #expect(try all.split(into: 3).map(\.count) == [33_333_334, 33_333_333, 33_333_333])
   }
 
-  @Test func `keys of equal distances are forged as easily, and are as quick`() throws {
+  @Test func `set operations on a forged stretch of equidistant keys are quick`() throws {
     let forged = try list((0, 3, 1 << 40))
     #expect(try forged.slice(5..<(1 << 39)).count == (1 << 39) - 5)
     #expect(try forged.union(makeList([1, 3, 4])).count == 1 << 40 + 2)
@@ -47,7 +49,7 @@ import Testing
     #expect(sorted.isSorted && sorted.count == 1 << 40 + 1 << 41 + 1 + (1 << 20 - 1 << 20))
   }
 
-  @Test func `what stretches come to is what their keys come to`() throws {
+  @Test func `set operations on stretches equal those on their keys`() throws {
     var random = SeededGenerator(seed: 5)
     for round in 0..<40 {
       var keys: [[Int64]] = [[], []]

@@ -19,7 +19,8 @@ import Testing
   ]
 
   @Test(arguments: keys)
-  func `a key has one text and is restored from it`(key: PrimaryKey, reference: String) throws {
+  func `a key has a unique text and is restored from it`(key: PrimaryKey, reference: String) throws
+  {
     let id = PersistentIdentifier(
       storeIdentifier: Self.store,
       entityName: "order lines",
@@ -40,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [PersistentIdentifier.TemporaryForm.coreData, .swiftData])
-  func `temporary identifiers differ and come back from their URI`(
+  func `temporary identifiers are unique and restored from their URIs`(
     form: PersistentIdentifier.TemporaryForm
   ) {
     let first = PersistentIdentifier.temporary(entityName: "Item", form: form)
@@ -51,7 +52,7 @@ import Testing
     #expect(PersistentIdentifier(uriString: first.uriString) == first)
   }
 
-  @Test func `p9 comes before p10`() {
+  @Test func `identifiers are ordered by number: p9 comes before p10`() {
     let ids = [10, 9, 100].map {
       PersistentIdentifier(storeIdentifier: "S", entityName: "Item", key: .integer($0))
     }
@@ -65,7 +66,7 @@ import Testing
     try JSONDecoder().decode(PersistentIdentifier.self, from: Data(json.utf8))
   }
 
-  @Test func `a URI comes back byte for byte`() {
+  @Test func `an identifier preserves its URI byte for byte`() {
     for uri in [
       "x-coredata://6E5D1507-3E60-41F0-A5F7-C1F28DC63F40/Item/p28",
       "x-coredata:///Item/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402",
@@ -77,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func `invalid texts and bytes have no identifier`() {
+  @Test func `an invalid URI gives no identifier`() {
     for uri in [
       "", "x-coredata:", "x-coredata://", "x-coredata://S", "x-coredata://S/Item",
       "x-coredata://S/Item/", "x-coredata://S/Item/28", "x-coredata://S/Item/p",
@@ -91,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `references of custom stores are escaped like paths and come back escaped`() {
+  @Test func `references of custom stores are escaped like paths and returned escaped`() {
     let id = PersistentIdentifier(
       storeIdentifier: "S",
       entityName: "Item",
@@ -108,7 +109,7 @@ import Testing
     #expect(PersistentIdentifier(uriString: marked.uriString) == marked)
   }
 
-  @Test func `identifiers of custom stores name them`() throws {
+  @Test func `identifiers of custom stores name their store`() throws {
     let id = try PersistentIdentifier.identifier(for: "s", entityName: "Item", primaryKey: "a b")
     #expect(id.uriString == "x-developer-provided://s/Item/a%20b")
     #expect(id.isDeveloperProvided && !id.isTemporary)
@@ -118,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func `the five fields of the articles decode to the same identifier`() throws {
+  @Test func `JSON of the five documented fields decodes to an equal identifier`() throws {
     let json = """
       {"implementation":{"primaryKey":"p1","uriRepresentation":"x-coredata:\\/\\/S\\/Item\\/p1",\
       "isTemporary":false,"storeIdentifier":"S","entityName":"Item","more":[1]}}
@@ -132,7 +133,7 @@ import Testing
     #expect(try encoder.encode(decode(String(decoding: once, as: UTF8.self))) == once)
   }
 
-  @Test func `JSON without a store is temporary or takes it from the URI`() throws {
+  @Test func `JSON without a store is temporary or takes the store from its URI`() throws {
     let temporary = PersistentIdentifier.temporary(entityName: "Item")
     let json = String(decoding: try JSONEncoder().encode(temporary), as: UTF8.self)
     #expect(!json.contains("storeIdentifier"))
@@ -158,8 +159,7 @@ import Testing
     }
   }
 
-  @Test func `permanent identifiers come before temporary ones, and stores and entities in order`()
-  {
+  @Test func `permanent identifiers come before temporary ones, ordered by store and entity`() {
     func id(_ store: String, _ entity: String, _ key: Int64) -> PersistentIdentifier {
       PersistentIdentifier(storeIdentifier: store, entityName: entity, key: .integer(key))
     }
@@ -170,7 +170,7 @@ import Testing
     #expect((ordered + [first, second]).shuffled().sorted() == ordered + [first, second])
   }
 
-  @Test func `names that differ in their normal form are different names`() {
+  @Test func `names that differ only in Unicode normalization are different names`() {
     let composed = PersistentIdentifier(
       storeIdentifier: "S",
       entityName: "Pr\u{E9}nom",
@@ -186,7 +186,7 @@ import Testing
     #expect(KeyComponent.text("\u{E9}") != .text("e\u{301}"))
   }
 
-  @Test func `a lone integer is an integer key however it was created`() {
+  @Test func `a single integer is an integer key however it was created`() {
     let key = PrimaryKey.encoded(EncodedKey([.integer(28)]))
     let id = PersistentIdentifier(storeIdentifier: "S", entityName: "E", key: key)
     #expect(id.key == .integer(28))

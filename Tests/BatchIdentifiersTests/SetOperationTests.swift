@@ -28,7 +28,7 @@ import Testing
     #expect(try Array(a.subtracting(b)).map(\.key) == Set(here).subtracting(there).sorted())
   }
 
-  @Test func `slices and splits hold all positions in order`() throws {
+  @Test func `slices and splits of a list hold all positions in order`() throws {
     var shapes = KeyShapes(seed: 4)
     let keys = shapes.keys("mixed", count: 9011)
     let list = makeList(keys)
@@ -40,7 +40,7 @@ import Testing
     #expect(try makeList([1, 2]).split(into: 4).map(\.count) == [1, 1, 0, 0])
   }
 
-  @Test func `sorting leaves each identifier once`() throws {
+  @Test func `sorting a list keeps each identifier once`() throws {
     let list = try makeList([5, 3, 5, -1, 3]).sortedUnique()
     #expect(try list.integers(in: 0..<list.count) == [-1, 3, 5])
     let keys = [PrimaryKey.text("b"), .text("a"), .text("b")]
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: 1...20 as ClosedRange<UInt64>)
-  func `a list without repeats has each identifier at its first place`(seed: UInt64) throws {
+  func `a list without repeats keeps each identifier at its first position`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let count = Int.random(in: 0...3000, using: &random)
     let most = Int64.random(in: 1...6000, using: &random)
@@ -70,7 +70,7 @@ import Testing
     #expect(error?.code == .tooManyKeys)
   }
 
-  @Test func `lists that are not sorted or not alike are refused`() throws {
+  @Test func `set operations refuse unsorted or different kinds of lists`() throws {
     let list = makeList([1, 2])
     #expect(throws: BatchError.self) { try list.union(makeList([2, 1])) }
     #expect(throws: BatchError.self) { try list.union(makeList([1], entityName: "lines")) }

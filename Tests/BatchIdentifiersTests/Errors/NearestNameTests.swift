@@ -16,11 +16,11 @@ import Testing
     #expect(nearestName(to: name, among: ["where", "limit"]) == nil)
   }
 
-  @Test func `of equally near names the alphabetically first one wins`() {
+  @Test func `the alphabetically first of several equally near names wins`() {
     #expect(nearestName(to: "cat", among: ["rat", "bat", "hat"]) == "bat")
   }
 
-  @Test func `a remedy names the nearest name, or all names`() {
+  @Test func `a remedy suggests the nearest name or lists all names`() {
     let columns = ["price", "name"]
     #expect(
       remedyForUnknownName("prize", among: columns, kind: "columns") == #"did you mean "price"?"#
