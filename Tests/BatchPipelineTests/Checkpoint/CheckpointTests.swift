@@ -65,7 +65,9 @@ import Testing
     return try JSONDecoder().decode([FailedIdentifier].self, from: Data(text.utf8))
   }
 
-  @Test func `failed identifiers are added, and replaced when fewer have failed`() throws {
+  @Test func `a checkpoint adds failed identifiers and replaces them when fewer have failed`()
+    throws
+  {
     do {
       let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       try checkpoint.record(failed([]))
@@ -89,7 +91,7 @@ import Testing
     #expect(try Checkpoint(reading: path).failedAttempts.isEmpty)
   }
 
-  @Test func `more failed identifiers than one record holds are all kept`() throws {
+  @Test func `a checkpoint keeps more failed identifiers than one record holds`() throws {
     var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")
     for key in 1...5000 as ClosedRange<Int64> { builder.append(key) }
     let list = builder.finish().packed
@@ -115,7 +117,7 @@ import Testing
     #expect(throws: BatchError.self) { try FileInspection(of: path) }
   }
 
-  @Test func `the last record counts`() throws {
+  @Test func `the last record of a checkpoint counts`() throws {
     let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     #expect(checkpoint.progress.done.count == 0)
     #expect(checkpoint.progress.state == .running)
@@ -135,7 +137,7 @@ import Testing
     #expect(inspection.run?.done == 100 && inspection.run?.state == "completed")
   }
 
-  @Test func `a record cut short leaves the one before it, and the next is appended`() throws {
+  @Test func `a truncated record is dropped, and the next one is appended`() throws {
     let whole: [UInt8]
     do {
       let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
@@ -158,9 +160,7 @@ import Testing
   }
 
   #if os(Linux)
-  @Test func `a checkpoint is free once it is closed, though a program is just being started`()
-    throws
-  {
+  @Test func `a closed checkpoint is free even while a program is starting`() throws {
     var copy: Int32 = -1
     do {
       let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
@@ -182,14 +182,14 @@ import Testing
   }
   #endif
 
-  @Test func `a record that contradicts itself is refused`() throws {
+  @Test func `a checkpoint record that contradicts itself is refused`() throws {
     let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
     try checkpoint.record(progress(101))
     let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
     #expect(error?.code == .damagedFile)
   }
 
-  @Test func `a list of identifiers is not a checkpoint`() throws {
+  @Test func `an identifier list is refused as a checkpoint`() throws {
     try IdentifierFile.create(at: path, list: list)
     let before = try directory.read("job.batch")
     let error = #expect(throws: BatchError.self) { try Checkpoint(reading: path) }
@@ -198,7 +198,7 @@ import Testing
     #expect(try directory.read("job.batch") == before)
   }
 
-  @Test func `setting aside takes the first free name and replaces nothing`() throws {
+  @Test func `a checkpoint is set aside under the first free name, replacing nothing`() throws {
     for number in 1...3 {
       _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
       #expect(try Checkpoint.setAside(path).lastComponent?.string == "job.\(number).batch")
@@ -213,7 +213,8 @@ import Testing
     #expect(try !directory.names().contains("job.batch"))
   }
 
-  @Test func `a name without extension, and a dotted one, are set aside too`() throws {
+  @Test func `a checkpoint is set aside even if its name has no extension or several dots`() throws
+  {
     for (name, aside) in [("state", "state.1.batch"), ("a.b.c", "a.b.1.c")] {
       let path = FilePath(directory.file(name))
       _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)

@@ -36,7 +36,9 @@ import Testing
     return error
   }
 
-  @Test func `tuning may change, what is done may not`() async throws {
+  @Test func `a run resumes with other tuning but not with another action, source or name`()
+    async throws
+  {
     _ = try await stop(.test(in: directory))
     var changed = Job.test(in: directory)
     changed.action = .update(.init(set: [.init("n", to: "n + 2")]))
@@ -53,7 +55,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
-  @Test func `a run resumes only once a renamed column has its name again`() async throws {
+  @Test func `a run resumes only once a renamed column has its old name again`() async throws {
     _ = try await stop(.test(in: directory))
     let connection = try Connection(path: path)
     try connection.execute("ALTER TABLE numbers RENAME COLUMN id TO number")
@@ -67,9 +69,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
-  @Test func `a run resumes after columns that it does not use were added and dropped`()
-    async throws
-  {
+  @Test func `a run resumes although unused columns were added and dropped`() async throws {
     _ = try await stop(.test(in: directory))
     let connection = try Connection(path: path)
     try connection.execute("ALTER TABLE numbers ADD COLUMN fresh TEXT")
@@ -78,7 +78,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
-  @Test func `another database is refused, a copy of the same continues`() async throws {
+  @Test func `a run resumes in a copy of its database but not in another database`() async throws {
     _ = try await stop(.test(in: directory))
     let copy = directory.file("copy.db")
     // A copy as a backup creates it: the log belongs to the file.
@@ -93,7 +93,7 @@ import Testing
     #expect(try TestDatabase.value(copy, "SELECT sum(n) FROM numbers") == .integer(300))
   }
 
-  @Test func `a ledger that is gone is refused unless the run is fresh`() async throws {
+  @Test func `a run without its ledger is refused unless it is started afresh`() async throws {
     _ = try await stop(.test(in: directory))
     let connection = try Connection(path: path)
     try connection.execute("DELETE FROM _batch_ledger")
@@ -115,13 +115,13 @@ import Testing
     "UPDATE _batch_ledger SET next = 9000, succeeded = 9000 - first",
     "UPDATE _batch_ledger SET succeeded = 9223372036854775807",
   ])
-  func `a ledger that was changed by hand is refused`(change: String) async throws {
+  func `a run whose ledger was edited by hand is refused`(change: String) async throws {
     _ = try await stop(.test(in: directory))
     try Connection(path: path).execute(change)
     #expect(try await refusal(.test(in: directory))?.code == .damagedFile)
   }
 
-  @Test func `a checkpoint that lags behind the ledger does not matter`() async throws {
+  @Test func `a run resumes from the ledger if its checkpoint is older`() async throws {
     let first = try await stop(.test(in: directory))
     let early = try directory.read("job.batch")
     let second = try await stop(.test(in: directory))
@@ -138,7 +138,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT max(n) || sum(n) FROM numbers") == .text("1300"))
   }
 
-  @Test func `a checkpoint without progress whose run the database does not know is refused`()
+  @Test func `a checkpoint without progress is refused if the database has no ledger for it`()
     async throws
   {
     _ = try await stop(.test(in: directory))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct AnswerCreditTests {
   private let start = ContinuousClock.now
 
-  @Test func `answers with identifiers are beyond doubt, whatever follows them`() {
+  @Test func `answers with identifiers are never doubted, whatever follows`() {
     var credit = AnswerCredit()
     credit.answered(10, since: start, at: start + .seconds(1))
     #expect(credit.accept(identified: true, at: start + .seconds(1)) == nil)
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: [(10_000, 2), (1000, 5), (1, 5)])
-  func `one too many is waited for as long as two have taken, and not for long`(
+  func `a program gets a short, bounded time to write one answer too many`(
     count: Int,
     milliseconds: Int
   ) {
@@ -36,7 +36,7 @@ import Testing
     #expect(credit.accept(identified: false, at: end + .seconds(1)) == .zero)
   }
 
-  @Test func `only as much unrequested output is kept as an error shows`() {
+  @Test func `the excess output of a program is kept only up to the length an error shows`() {
     var credit = AnswerCredit()
     #expect(!credit.hasSurplus)
     #expect(credit.tooMany.message == "has written more answers than there were rows")

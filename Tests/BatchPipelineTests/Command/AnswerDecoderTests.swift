@@ -31,7 +31,7 @@ import Testing
     return (answers, areIdentified)
   }
 
-  @Test func `a row gets the values of its line, and keeps the others`() throws {
+  @Test func `an answer sets the values in its line and keeps the others`() throws {
     let (answers, areIdentified) = try read(
       """
       {"n": 5, "label": "five"}
@@ -49,7 +49,7 @@ import Testing
     #expect(!areIdentified && answers.failures.isEmpty && answers.postponed.isEmpty)
   }
 
-  @Test func `answers are identified if each repeats its identifier`() throws {
+  @Test func `answers count as identified only if each repeats its identifier`() throws {
     let lines = (1...3).map { #"{"$identifier": "\#($0)", "n": \#($0)}"# + "\n" }
     #expect(try read(lines.joined(), for: 3).areIdentified)
     #expect(try !read(lines[0] + lines[1] + "{\"n\": 3}\n", for: 3).areIdentified)
@@ -60,9 +60,10 @@ import Testing
     ("{\"$identifier\": \"2\"}\n{\"$identifier\": \"1\"}\n", "1 is for identifier \"2\""),
     ("{}\n{\"$identifier\": \"77\"}\n", "2 is for identifier \"77\""),
   ])
-  func `an answer that belongs to another row is reported with it`(lines: String, message: String)
-    throws
-  {
+  func `the error of an answer for another row names that row's identifier`(
+    lines: String,
+    message: String
+  ) throws {
     let error = #expect(throws: BatchError.self) { _ = try read(lines, for: 2) }
     #expect(error?.code == .handlerFailed)
     #expect(error?.message.contains("answer for identifier \(message)") == true)
@@ -93,7 +94,7 @@ import Testing
       "has a \"$base64\" that is not true, in the column \"label\""
     ),
   ])
-  func `an answer that cannot be read fails its row, and the next line is the next row's`(
+  func `an unreadable answer fails only its own row`(
     line: String,
     message: String
   ) throws {
@@ -105,7 +106,7 @@ import Testing
     #expect(!areIdentified)
   }
 
-  @Test func `a row that cannot be done fails alone, and none of its values is set`() throws {
+  @Test func `a row answered with an error fails alone and gets no values`() throws {
     let changes = try read(
       "{\"n\": 1}\n{\"n\": 2, \"$error\": \"too\\nlarge\"}\n{\"n\": 3}\n",
       for: 3
@@ -115,7 +116,7 @@ import Testing
     #expect((0..<3).map { changes.values.isSet($0) } == [true, false, true])
   }
 
-  @Test func `a row that cannot be done now says why, and one that fails as well fails`() throws {
+  @Test func `an answer may postpone its row with a reason, and an error in it prevails`() throws {
     let answers = try read(
       "{}\n{\"n\": 1, \"$retry\": \"closed\"}\n{\"$error\": \"no\", \"$retry\": \"busy\"}\n",
       for: 3

@@ -32,7 +32,7 @@ import Testing
 
   private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
-  @Test func `a question is sent as the program takes it, and dropped then`() {
+  @Test func `a question is sent in pieces and released once the program has read it`() {
     var exchange = ask(2)
     #expect(exchange.next(at: start) == .transfer(within: .seconds(1)))
     exchange.sent(4)
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: ["1\n2\n3\n", "1\n2\n3", "1\n2\n\n"])
-  func `what comes after the last answer is kept apart`(written: String) {
+  func `output after the last answer is kept separately`(written: String) {
     var exchange = asked(2)
     exchange.receive(written)
     #expect(exchange.next(at: start) == .finish)
@@ -74,7 +74,7 @@ import Testing
     #expect(text(exchange.answers) == "1\n2\n")
   }
 
-  @Test func `a program that answers more than it was given ends the exchange immediately`() {
+  @Test func `a program that gives too many answers ends the exchange immediately`() {
     var exchange = ask(2)
     exchange.receive("1\n2\n3\n")
     #expect(exchange.next(at: start) == .finish)
@@ -82,7 +82,7 @@ import Testing
     #expect(text(exchange.takeSurplus(upTo: 10)) == "3\n")
   }
 
-  @Test func `a program that ends in the middle is reported with its progress`() {
+  @Test func `the error of a program that ends early states its progress`() {
     var exchange = asked(3, of: 10)
     exchange.receive("1\n2")
     exchange.close()
@@ -91,7 +91,7 @@ import Testing
     #expect(exchange.fault(ofEnd: "exited").message == "exited after 8 of 10 answers")
   }
 
-  @Test func `output that has arrived when the time is over is still read`() {
+  @Test func `output that has arrived when the time limit expires is still read`() {
     let end = start + .seconds(1)
     var exchange = asked(1)
     #expect(exchange.next(at: end) == .transfer(within: .zero))
@@ -113,7 +113,7 @@ import Testing
     #expect(fault.message == "has answered 4 of 5 rows after 1.0 seconds")
   }
 
-  @Test func `a program that does not read its question is late too`() {
+  @Test func `a program that does not read its question times out`() {
     var exchange = ask(1)
     #expect(exchange.next(at: start + .seconds(2)) == .transfer(within: .zero))
     guard case .giveUp = exchange.next(at: start + .seconds(2)) else {
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func `a line that does not end is bounded, and so are all of them`() {
+  @Test func `the length of an endless answer and of all answers is bounded`() {
     let megabyte = [UInt8](repeating: 0x78, count: 1 << 20)
     var exchange = asked(100)
     var count = 0
@@ -151,7 +151,7 @@ import Testing
     #expect(many.message == "has written 64 MB of answers to 65 of 100 rows")
   }
 
-  @Test func `a program that keeps writing has half the remaining time, and once per check`() {
+  @Test func `a program that keeps writing rests for half the elapsed time, once per check`() {
     var exchange = asked(4)
     exchange.receive("1\n2\n")
     let now = start + .microseconds(800)

@@ -27,18 +27,18 @@ import Testing
     ),
     ("one\ntwo", "two"), ("one\n\n \n", "one"), ("  only\n", "  only"),
   ])
-  func `the reason is the last line that is neither blank nor indented`(
+  func `the reason of a failed program is its last line neither blank nor indented`(
     text: String,
     reason: String
   ) {
     #expect(lines(text).reason == reason)
   }
 
-  @Test func `nothing written is no reason`() {
+  @Test func `a program that wrote nothing gives no reason`() {
     #expect(lines("").reason == nil && lines("\n\n").reason == nil)
   }
 
-  @Test func `lines beyond the limit are counted, and the last one is still the reason`() {
+  @Test func `lines beyond the limit are counted, and the last line is still the reason`() {
     var lines = lines(
       String(repeating: String(repeating: "x", count: 99) + "\n", count: 1000) + "end\n"
     )

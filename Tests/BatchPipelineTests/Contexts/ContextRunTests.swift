@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 5], [1, 7, 100, 1000])
-  func `every row is changed once, whatever the number of workers and the size of chunks`(
+  func `a run by objects changes every row once for any number of workers and chunk size`(
     workers: Int,
     size: Int
   ) async throws {
@@ -142,7 +142,7 @@ import Testing
     #expect(try count("n = 1") == 90)
   }
 
-  @Test func `a run that only reads rows takes no lock, and needs no writable store`()
+  @Test func `a run by objects that only reads takes no lock and needs no writable store`()
     async throws
   {
     try TestDatabase.make(in: directory, "DELETE FROM numbers WHERE id = 7")
@@ -180,7 +180,7 @@ import Testing
     #expect(try count("n = 0") == 99)
   }
 
-  @Test func `interrupted at any chunk, the same call resumes and changes every row once`()
+  @Test func `a run by objects that fails at any chunk resumes and changes every row once`()
     async throws
   {
     let container = try await container()
@@ -217,7 +217,7 @@ import Testing
     #expect(next.state == .completed && next.total == 0)
   }
 
-  @Test func `a list may be omitted on resuming, and another one is refused`() async throws {
+  @Test func `a resumed run by objects may omit its list but not replace it`() async throws {
     let container = try await container()
     let list = try await list(in: container)
     func run(
@@ -250,7 +250,7 @@ import Testing
     #expect(try count("n = 1") == 100)
   }
 
-  @Test func `concurrent changes by another connection are not lost`() async throws {
+  @Test func `a run by objects loses no concurrent change of another connection`() async throws {
     let path = path
     let isFirst = Lock(true)
     let calls = Lock(0)
@@ -272,7 +272,7 @@ import Testing
     #expect(try count("n = 11") == 2 && count("n = 1") == 98)
   }
 
-  @Test func `a context may change other rows too, all or none with its chunk`() async throws {
+  @Test func `a closure's changes of other rows are committed with its chunk`() async throws {
     let summary = try await run(try await container(), where: "id <= 20", policy(5, workers: 3)) {
       context,
       identifiers in
@@ -287,7 +287,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a closure cannot commit anything without the record of its chunk`(
+  func `a closure cannot commit without the record of its chunk`(
     isResumable: Bool
   ) async throws {
     let container = try await container()
@@ -351,7 +351,7 @@ import Testing
   }
 
   @Test(arguments: [1, 10, 100])
-  func `identifiers for which the closure throws fail alone, and are retried`(
+  func `identifiers for which the closure throws fail alone and can be retried`(
     size: Int
   ) async throws {
     var policy = policy(size)
@@ -380,7 +380,7 @@ import Testing
   }
 
   @Test(arguments: [1, 10, 100])
-  func `identifiers that the database refuses fail alone`(size: Int) async throws {
+  func `identifiers whose changes the database refuses fail alone`(size: Int) async throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -399,7 +399,7 @@ import Testing
     #expect(try count("n = 1") == 100)
   }
 
-  @Test func `one failure more than may be stops the run, with what is committed kept`()
+  @Test func `a run by objects with more failures than allowed stops and keeps its commits`()
     async throws
   {
     var policy = policy(10, workers: 1)
@@ -416,7 +416,7 @@ import Testing
     #expect(try count("n = 1") == 100 - kept / 9 && count("n > 1") == 0)
   }
 
-  @Test func `a chunk is retried after a transient failure`() async throws {
+  @Test func `a chunk of a run by objects is retried after a transient failure`() async throws {
     var policy = policy(50, workers: 1)
     policy.retry = .init(limit: 3, backoff: .milliseconds(1))
     let calls = Lock(0)
@@ -440,10 +440,7 @@ import Testing
     #expect(try count("n = 1") == 100)
   }
 
-  @Test
-  func `a closure that does not return in time fails the run, told apart from one that throws`()
-    async throws
-  {
+  @Test func `a closure that does not return in time fails the run with a timeout`() async throws {
     let isReleased = DispatchSemaphore(value: 0)
     let run = BatchRun(
       try await container(),
@@ -464,7 +461,7 @@ import Testing
 
   // MARK: Steering
 
-  @Test func `a request to stop ends the run after its chunks, and the same call resumes it`()
+  @Test func `a stop request ends a run by objects after its chunks, and the same call resumes it`()
     async throws
   {
     let container = try await container()
@@ -483,7 +480,7 @@ import Testing
     #expect(try count("n = 1") == 100)
   }
 
-  @Test func `a cancelled task stops its run`() async throws {
+  @Test func `cancelling the task stops a run by objects`() async throws {
     let container = try await container()
     let task = Lock<Task<RunSummary, any Error>?>(nil)
     let run = run(container, policy(5, workers: 1)) { context, identifiers in
@@ -497,7 +494,7 @@ import Testing
     #expect(try count("n = 1") == summary.done)
   }
 
-  @Test func `its checkpoint shows its state, by its path`() async throws {
+  @Test func `a run by objects has its status and identifiers in its checkpoint`() async throws {
     var policy = policy(10)
     policy.skip.limit = 20
     _ = try await run(try await container(), policy, Self.incrementButSevenths).run()
@@ -513,7 +510,7 @@ import Testing
 
   // MARK: What others found
 
-  @Test func `an ended run is free, though its process lives`() async throws {
+  @Test func `an ended run has no owner although its process lives`() async throws {
     let container = try await container()
     for body in [Self.increment, Self.incrementButSevenths] {
       let summary = try await run(container, policy(10), body).run()
@@ -524,7 +521,7 @@ import Testing
   }
 
   @Test(arguments: ["", " WITHOUT ROWID"], [1, 7])
-  func `keys of several columns are worked through`(kind: String, size: Int) async throws {
+  func `a run by objects processes rows with composite keys`(kind: String, size: Int) async throws {
     let path = try TestDatabase.make(
       "keys.db",
       in: directory,
@@ -552,7 +549,7 @@ import Testing
   }
 
   @Test(arguments: ["", "DEFERRABLE INITIALLY DEFERRED"], [1, 10])
-  func `rows that others refer to fail alone, whenever foreign keys are checked`(
+  func `rows that others refer to fail alone, with immediate and deferred foreign keys`(
     kind: String,
     size: Int
   ) async throws {
@@ -574,7 +571,7 @@ import Testing
     )
   }
 
-  @Test func `what triggers do to other rows of a save is no conflict`() async throws {
+  @Test func `a trigger that changes other rows of a save causes no conflict`() async throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -589,7 +586,7 @@ import Testing
     #expect(try count("label LIKE '%!'") == 99)
   }
 
-  @Test func `failures cannot be skipped where they are recorded nowhere`() async throws {
+  @Test func `skipping failures is refused for a run without a checkpoint`() async throws {
     var policy = policy(10, isKept: false)
     policy.skip.limit = 5
     let run = run(try await container(), policy, Self.increment)

@@ -68,7 +68,7 @@ private final class Number: ManagedObject, PersistentModel {
   private func texts(_ sql: String) throws -> [String] { try TestDatabase.texts(path, sql) }
 
   @Test(arguments: [1, 10, 100])
-  func `what does not satisfy its class is a failed identifier, and nothing else is`(
+  func `an object that violates its class's validation fails its identifier alone`(
     size: Int
   ) async throws {
     let run = try await run(size) { context, identifiers in
@@ -95,7 +95,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 10, 100])
-  func `errors of the database name the object`(size: Int) async throws {
+  func `the error of a constraint names the object`(size: Int) async throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE checked (id INTEGER PRIMARY KEY, n INTEGER CHECK (n % 10 > 0))"
@@ -121,7 +121,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 10, 100])
-  func `new objects with existing unique values become those rows' objects`(
+  func `a new object with an existing unique value updates that row`(
     size: Int
   ) async throws {
     let run = try await run(size) { context, identifiers in

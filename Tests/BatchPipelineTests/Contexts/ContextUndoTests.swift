@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test(arguments: 0..<12)
-  func `everything that a run does to any table is undone, and not what others have done since`(
+  func `the undo of a run restores all its changes and no later change of others`(
     round: Int
   ) async throws {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
@@ -270,7 +270,8 @@ import Testing
 
   // MARK: Rows in each other's way
 
-  @Test func `rows that have taken each other's places go back, and none stays away`() async throws
+  @Test func `an undo restores rows that have exchanged unique values or deleted each other`()
+    async throws
   {
     try make(
       "CREATE TABLE seats (id INTEGER PRIMARY KEY, place INTEGER NOT NULL UNIQUE, who TEXT)",
@@ -295,7 +296,7 @@ import Testing
     #expect(try dump() == before)
   }
 
-  @Test func `a row that others refer to, or that refers to what is gone, stays as it is`()
+  @Test func `an undo leaves a row as it is if restoring it would violate a foreign key`()
     async throws
   {
     try make(
@@ -324,7 +325,7 @@ import Testing
     #expect(failures.allSatisfy { $0.message.contains("FOREIGN KEY constraint failed") })
   }
 
-  @Test func `a row that several chunks have changed goes back step by step`() async throws {
+  @Test func `an undo reverts a row that several chunks changed step by step`() async throws {
     try make("CREATE TABLE totals (id INTEGER PRIMARY KEY, n)", "INSERT INTO totals VALUES (1, 0)")
     let first = try await run("UPDATE totals SET n = n + 1", chunk: 7).run
     #expect(try TestDatabase.texts(path, "SELECT n FROM totals") == ["9"])
@@ -358,7 +359,7 @@ import Testing
 
   // MARK: Refusals
 
-  @Test func `what cannot be kept is refused, and says why`() async throws {
+  @Test func `a run that cannot record its undo is refused with a reason`() async throws {
     let unkept = BatchRun(
       try await container(),
       named: "numbers",
@@ -374,7 +375,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 5") == ["0"])
   }
 
-  @Test func `a run without undo records is not undone, and an undone one does not resume`()
+  @Test func `a run without undo records cannot be undone, and an undone run does not resume`()
     async throws
   {
     _ = try await run(container(), undo: nil) { _, _ in }.run()

@@ -8,7 +8,7 @@ import Testing
 
 /// Runs by objects over stores of Core Data: they read them, and record nothing there.
 @Suite struct CoreDataRunTests {
-  @Test func `objects of a Core Data store are processed, and no run is recorded there`()
+  @Test func `a run processes the objects of a Core Data store without recording itself there`()
     async throws
   {
     let directory = try TemporaryDirectory()

@@ -8,9 +8,7 @@ import SystemPackage
 import Testing
 
 @Suite struct DamagedSelectionTests {
-  @Test func `a selection that is damaged during a run by objects fails its chunk`()
-    async throws
-  {
+  @Test func `a selection that is damaged during a run fails its chunk`() async throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.make(
       in: directory,

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `every value and every key knows its line and column`() throws {
+  @Test func `every JSON value and key knows its line and column`() throws {
     let root = try read("{\n  \"a\": 1,\n  \"é\": [true,\n    null], \"🛫\": \"x\" }")
     let members = try #require(root.members)
     #expect(root.position == SourcePosition(line: 1, column: 1))
@@ -33,7 +33,7 @@ import Testing
   @Test(arguments: [
     ("9223372036854775807", Int64.max), ("-9223372036854775808", Int64.min), ("-0", 0), ("7", 7),
   ])
-  func `integers are exact`(text: String, expected: Int64) throws {
+  func `JSON integers are exact`(text: String, expected: Int64) throws {
     guard case .integer(let value) = try read(text).content else {
       Issue.record("\(text) is no integer")
       return
@@ -44,7 +44,9 @@ import Testing
   @Test(arguments: [
     ("1.0", 1.0), ("1e3", 1000), ("-2.5E-1", -0.25), ("9223372036854775808.0", 0x1p63),
   ])
-  func `a fraction or an exponent makes a real`(text: String, expected: Double) throws {
+  func `a JSON number with a fraction or an exponent is a real`(text: String, expected: Double)
+    throws
+  {
     guard case .real(let value) = try read(text).content else {
       Issue.record("\(text) is no real")
       return
@@ -52,7 +54,7 @@ import Testing
     #expect(value == expected)
   }
 
-  @Test func `escapes become the characters they stand for`() throws {
+  @Test func `JSON escapes become the characters they stand for`() throws {
     guard case .string(let text) = try read(#""\"\\\/\b\f\n\r\t\u00e9\ud83d\udeeb\u0000""#).content
     else {
       Issue.record("no string")
@@ -122,17 +124,17 @@ import Testing
     (#"{"ab": 1, "a\u0062": 2}"#, #"job.json:1:11: duplicate key "ab"; the first one is at 1:2"#),
     ("SQLite format 3\0", "job.json:1:1: the file is a SQLite database, not JSON"),
   ])
-  func `a syntax error names place, reason and remedy`(text: String, expected: String) {
+  func `the error of invalid JSON names place, reason and remedy`(text: String, expected: String) {
     #expect(message(text) == expected)
   }
 
-  @Test func `invalid UTF-8 is found where it is`() {
+  @Test func `the error of invalid UTF-8 names its place`() {
     let bytes = Array("{\n \"é\": \"".utf8) + [0xC3, 0x28]
     let error = #expect(throws: BatchError.self) { try JSONReader.read(bytes, file: "f") }
     #expect(error?.description == "f:2:8: invalid UTF-8; save it as UTF-8")
   }
 
-  @Test func `depth, size and number of values are bounded`() throws {
+  @Test func `the depth, size and number of JSON values are bounded`() throws {
     let deep = String(repeating: "[", count: 64) + String(repeating: "]", count: 64)
     _ = try read(deep)
     #expect(message("[\(deep)]").contains("more than 64 arrays and objects inside one another"))
@@ -145,7 +147,7 @@ import Testing
     #expect(message(values).contains("more than 1,000,000 values"))
   }
 
-  @Test func `an error stays on one line whatever it quotes`() {
+  @Test func `an error stays on one line, whatever it quotes`() {
     let text = message(#"{"a\n\u001b[31m": 1, "a\n\u001b[31m": 2}"#)
     #expect(text.contains(#""a\n\u{1b}[31m""#))
     #expect(!text.contains("\n") && !text.contains("\u{1b}"))

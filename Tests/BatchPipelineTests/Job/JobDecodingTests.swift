@@ -65,7 +65,7 @@ import Testing
     )
   }
 
-  @Test func `an omitted key has its default`() throws {
+  @Test func `an omitted key gets its default`() throws {
     let job = try Job(
       json: Array(CompleteJob.delete.utf8),
       file: "/jobs/night.json",
@@ -95,7 +95,7 @@ import Testing
     #expect(job.checkpointPath == "job.batch")
   }
 
-  @Test func `a value can be placed for errors that come later`() throws {
+  @Test func `a decoded job knows the places of its values for later errors`() throws {
     let job = try Job(json: Array(CompleteJob.update.utf8), file: "j.json")
     #expect(job.place(of: .where) == "j.json:19:14: source.where")
     #expect(job.place(of: .set("price")) == "j.json:28:23: action.set.price")
@@ -150,7 +150,7 @@ import Testing
       "source.identifiers: a path cannot have the character U+0000"
     ),
   ])
-  func `a wrong member of source is named with its place`(member: String, expected: String) {
+  func `the error of a wrong member of source names its place`(member: String, expected: String) {
     let text = """
       { "version": 1, "name": "x", "database": { "path": "x.db" },
         "source": { \(member) "entity": "t" },
@@ -306,7 +306,7 @@ import Testing
         + "did you mean \"$runStartedAt\"?"
     ),
   ])
-  func `a wrong section is named with its place`(member: String, expected: String) {
+  func `the error of a wrong section names its place`(member: String, expected: String) {
     let text = """
       { "version": 1, "name": "x", "database": { "path": "x.db" },
         "source": { "entity": "t" },
@@ -401,7 +401,7 @@ import Testing
       "job.json:3:60: action.format: unknown format \"cvs\"; did you mean \"csv\"?"
     ),
   ])
-  func `a wrong action is named with its place`(action: String, expected: String) {
+  func `the error of a wrong action names its place`(action: String, expected: String) {
     let text = """
       { "version": 1, "name": "x", "database": { "path": "x.db" },
         "source": { "entity": "t", "where": "a" },
@@ -411,7 +411,7 @@ import Testing
     #expect(error?.description == expected)
   }
 
-  @Test func `an export to a folder is one of a server, and no file has its place`() throws {
+  @Test func `an export to a folder is accepted only on PostgreSQL`() throws {
     let job = try Job(
       json: Array(CompleteJob.parts.utf8),
       file: "j.json",
@@ -439,13 +439,16 @@ import Testing
     ("0", "job.json:1:14: version: there is no version 0; write 1"),
     ("-1", "job.json:1:14: version: there is no version -1; write 1"),
   ])
-  func `another version is refused before its keys are read`(version: String, expected: String) {
+  func `a job of another version is refused before its keys are read`(
+    version: String,
+    expected: String
+  ) {
     let text = "{ \"version\": \(version), \"newKey\": 1 }"
     let error = #expect(throws: BatchError.self) { try Job(json: Array(text.utf8)) }
     #expect(error?.description == expected)
   }
 
-  @Test func `all problems are reported, one per line, in the order of the file`() {
+  @Test func `all problems of a job are reported, one per line, in the order of the file`() {
     let text = """
       {
         "version": "1",
@@ -466,7 +469,7 @@ import Testing
     )
   }
 
-  @Test func `of many problems the first ten are reported`() {
+  @Test func `only the first ten of many problems are reported`() {
     let keys = (1...30).map { "\"unknown\($0)\": 1" }.joined(separator: ",\n")
     let error = #expect(throws: BatchError.self) { try Job(json: Array("{\(keys)}".utf8)) }
     let lines = error?.description.split(separator: "\n") ?? []
@@ -474,7 +477,7 @@ import Testing
     #expect(lines.last == "and 25 more")
   }
 
-  @Test func `a root that is not an object is refused`() {
+  @Test func `a job whose root is not an object is refused`() {
     let error = #expect(throws: BatchError.self) { try Job(json: Array("[1]".utf8)) }
     #expect(error?.description == "job.json:1:1: expected an object, found an array")
   }

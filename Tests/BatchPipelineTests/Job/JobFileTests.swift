@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 @Suite struct JobFileTests {
-  @Test func `a missing file is named`() {
+  @Test func `the error of a missing job file names it`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/nowhere/job.json") }
     #expect(error?.code == .fileAccess)
     #expect(
@@ -16,17 +16,17 @@ import Testing
     )
   }
 
-  @Test func `a folder is not a job file`() {
+  @Test func `a folder is refused as a job file`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/tmp") }
     #expect(error?.description == "/tmp: cannot read the job: Is a directory")
   }
 
-  @Test func `a file without end is refused`() {
+  @Test func `an endless job file is refused`() {
     let error = #expect(throws: BatchError.self) { try Job(contentsOf: "/dev/zero") }
     #expect(error?.message == "the file has more than 16,777,216 bytes")
   }
 
-  @Test func `a job file is not taken for its own checkpoint or export`() {
+  @Test func `a job file must differ from its checkpoint and its export`() {
     let error = #expect(throws: BatchError.self) {
       try Job(json: Array(CompleteJob.export.utf8), file: "jobs/a.batch", baseDirectory: "jobs")
     }
@@ -41,7 +41,7 @@ import Testing
     #expect(second?.message == "the exported file and the job file are the same file")
   }
 
-  @Test func `a file of nothing but unknown keys gives a short error`() {
+  @Test func `the error of a job with only unknown keys is short`() {
     let keys = (0..<20_000).map { "\"key\($0)\":0" }.joined(separator: ",")
     let error = #expect(throws: BatchError.self) { try Job(json: Array("{\(keys)}".utf8)) }
     #expect(error?.message.hasSuffix("and 19,995 more") == true)

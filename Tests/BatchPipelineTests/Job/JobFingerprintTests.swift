@@ -34,7 +34,7 @@ import Testing
     )
   }
 
-  @Test func `the text is canonical and stays the same from version to version`() throws {
+  @Test func `a fingerprint is canonical and stable between versions`() throws {
     let text = try fingerprint(of: Self.job()).text
     #expect(
       text == """
@@ -49,7 +49,7 @@ import Testing
     )
   }
 
-  @Test func `tuning, and what differs with every run, is left out`() throws {
+  @Test func `a fingerprint omits tuning and values that differ with every run`() throws {
     let first = try fingerprint(of: Self.job())
     var job = try Self.job()
     job.chunk.size = 7
@@ -66,7 +66,7 @@ import Testing
     #expect(second.differences(from: first).isEmpty)
   }
 
-  @Test func `the folder of an export may be moved`() throws {
+  @Test func `a fingerprint is independent of the export's folder`() throws {
     let first = try fingerprint(of: Self.job(CompleteJob.export, folder: "/a"), [])
     let second = try fingerprint(of: Self.job(CompleteJob.export, folder: "/b/c"), [])
     #expect(first == second)
@@ -98,7 +98,7 @@ import Testing
   ]
 
   @Test(arguments: changes)
-  func `a difference is reported in words`(
+  func `a difference of fingerprints is reported in words`(
     change: @Sendable (inout Job) -> Void,
     expected: String
   ) throws {
@@ -110,7 +110,7 @@ import Testing
     #expect(second.differences(from: first).joined(separator: "; ") == expected)
   }
 
-  @Test func `parameters, store and identifiers are compared, too`() throws {
+  @Test func `a fingerprint includes parameters, store and identifiers, but no secrets`() throws {
     let job = try Self.job()
     let first = try fingerprint(of: job, ["before=2020-01-01", "token=hunter2"], identifiers: "1f")
     let second = try fingerprint(
@@ -131,7 +131,7 @@ import Testing
     #expect(!first.text.contains("hunter"))
   }
 
-  @Test func `an integer and its text are not the same`() throws {
+  @Test func `an integer and its text have different fingerprints`() throws {
     func text(_ type: ParameterType) throws -> String {
       var job = try Self.job(CompleteJob.delete)
       job.parameters = ["p": .init(type)]
@@ -141,7 +141,7 @@ import Testing
     #expect(texts.count == 3)
   }
 
-  @Test func `a text that is not a fingerprint differs as a whole`() throws {
+  @Test func `an invalid fingerprint or one of another version differs as a whole`() throws {
     let fingerprint = try fingerprint(of: Self.job())
     let other = JobFingerprint(text: "{")
     #expect(fingerprint.differences(from: other) == ["the fingerprint is of another kind"])

@@ -3,7 +3,7 @@ import BatchPipeline
 import Testing
 
 @Suite struct JobMutationTests {
-  @Test func `mutated input never traps and always gets a value or an error with its place`() {
+  @Test func `mutated JSON never traps and gives a value or an error with its place`() {
     let seed = UInt64.random(in: .min ... .max)
     print("JSON mutation seed: \(seed)")
     var random = SplitMix64(state: seed)

@@ -47,13 +47,13 @@ import Testing
     return keys
   }
 
-  @Test func `the schema has the keys of the decoder`() throws {
+  @Test func `the job schema has the keys of the decoder`() throws {
     var keys: [String: Set<String>] = [:]
     try Self.schema().collectKeys(at: "", into: &keys)
     #expect(try keys == Self.decoderKeys())
   }
 
-  @Test func `the page has the keys of the decoder`() throws {
+  @Test func `JobFile.md has the keys of the decoder`() throws {
     var keys: [String: Set<String>] = [:]
     var path = ""
     for line in try Self.read("Documentation/JobFile.md").split(separator: "\n") {
@@ -67,7 +67,7 @@ import Testing
     #expect(try keys == Self.decoderKeys())
   }
 
-  @Test func `the complete jobs have every key`() throws {
+  @Test func `the complete test jobs have every key`() throws {
     var keys: [String: Set<String>] = [:]
     for text in Self.complete {
       let root = try JSONReader.read(Array(text.utf8), file: "job.json")
@@ -78,7 +78,7 @@ import Testing
     #expect(keys == expected)
   }
 
-  @Test func `the schema requires what the decoder misses`() throws {
+  @Test func `the job schema requires exactly the keys that the decoder requires`() throws {
     var required: [String: Set<String>] = [:]
     try Self.schema().collectRequired(at: "", into: &required)
     var missed: [String: Set<String>] = [:]
@@ -103,7 +103,7 @@ import Testing
     #expect(missed == required)
   }
 
-  @Test func `the schema has the choices and bounds of the decoder`() throws {
+  @Test func `the job schema has the choices and bounds of the decoder`() throws {
     func choices<Choice: RawRepresentable<String> & CaseIterable>(
       _: Choice.Type
     ) -> [String] { Choice.allCases.map(\.rawValue) }
@@ -151,7 +151,7 @@ import Testing
     #expect(try Duration(parsing: interval) == Job.Checkpoint().interval)
   }
 
-  @Test func `the examples of the page are valid jobs`() throws {
+  @Test func `the examples in JobFile.md are valid jobs`() throws {
     let page = try Self.read("Documentation/JobFile.md")
     var examples: [String] = []
     var isInside = false

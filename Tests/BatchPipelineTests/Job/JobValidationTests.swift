@@ -34,7 +34,7 @@ import Testing
     Job.Source(entity: "t", identifiers: "some.ids"),
     Job.Source(entity: "t", where: "a", orderBy: [.init("b")], limit: 1, recheck: .off),
   ])
-  func `a delete that says which rows is valid`(source: Job.Source) {
+  func `a delete that selects its rows explicitly is valid`(source: Job.Source) {
     #expect(message(Self.job(source: source)) == "valid")
   }
 
@@ -72,7 +72,7 @@ import Testing
   ]
 
   @Test(arguments: unclear)
-  func `a selection that is unclear is refused`(
+  func `an ambiguous selection is refused`(
     source: Job.Source,
     path: String,
     problem: String
@@ -83,13 +83,13 @@ import Testing
   }
 
   @Test(arguments: ["", "a b", "a/b", "é", "a\n", String(repeating: "a", count: 101)])
-  func `a name has only letters, digits, point, line and dash`(name: String) {
+  func `a job's name contains only letters, digits, dots, underscores and hyphens`(name: String) {
     let text = message(Self.job(name: name, source: .init(entity: "t", everything: true)))
     #expect(text.hasPrefix("name: "))
     #expect(!text.contains("\n"))
   }
 
-  @Test func `a name may have a hundred characters`() {
+  @Test func `a job's name may have a hundred characters`() {
     let name = String(repeating: "aZ09._-xyz", count: 10)
     #expect(message(Self.job(name: name, source: .init(entity: "t", everything: true))) == "valid")
   }
@@ -104,7 +104,7 @@ import Testing
     #expect(message(Self.job(readOnly: true, source: source, action: export)) == "valid")
   }
 
-  @Test func `a job in code is checked by the same rules, all at once`() {
+  @Test func `a job created in code is validated as a whole by the same rules`() {
     var job = Self.job(name: "", source: .init(entity: "t"))
     job.version = 2
     job.workers = 0
@@ -128,7 +128,7 @@ import Testing
     )
   }
 
-  @Test func `a decoded job that was changed in code still names its file`() throws {
+  @Test func `the error of a decoded job that was changed in code still names its file`() throws {
     var job = try Job(json: Array(CompleteJob.update.utf8), file: "j.json")
     job.workers = 0
     #expect(

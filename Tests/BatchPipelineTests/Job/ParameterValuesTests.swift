@@ -55,7 +55,7 @@ import Testing
   ]
 
   @Test(arguments: good)
-  func `a text becomes a value of the declared type`(
+  func `a parameter's text becomes a value of the declared type`(
     type: ParameterType,
     text: String,
     expected: ParameterValue
@@ -91,7 +91,7 @@ import Testing
   ]
 
   @Test(arguments: bad)
-  func `a malformed value says what is wrong and what is expected`(
+  func `the error of a malformed parameter names the problem and the expected form`(
     type: ParameterType,
     text: String,
     expected: String
@@ -101,7 +101,7 @@ import Testing
     #expect(message.contains(expected), "\(message)")
   }
 
-  @Test func `a day shifted by every offset agrees with a walk through the calendar`() throws {
+  @Test func `a date shifted by any number of days agrees with the calendar`() throws {
     var day = (year: 1999, month: 12, day: 30)
     for _ in 0..<1500 {
       let lengths = [31, 0, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
@@ -124,7 +124,7 @@ import Testing
     "\(day.year)-\(day.month < 10 ? "0" : "")\(day.month)-\(day.day < 10 ? "0" : "")\(day.day)"
   }
 
-  @Test func `an omitted value is the default`() throws {
+  @Test func `an omitted parameter gets its default`() throws {
     let values = try bind(
       [],
       [
@@ -152,7 +152,7 @@ import Testing
     #expect(values.entries["fixed"]?.origin == .declared)
   }
 
-  @Test func `all problems are reported at once`() {
+  @Test func `all problems of the parameters are reported together`() {
     let declarations: [String: ParameterDeclaration] = [
       "before": .init(.date), "limit": .init(.integer), "name": .init(.text),
     ]
@@ -175,7 +175,7 @@ import Testing
     )
   }
 
-  @Test func `a secret value is never shown`() throws {
+  @Test func `a secret parameter is never shown`() throws {
     let secret = "hunter2"
     let text = ParameterDeclaration(.text, secret: true)
     let values = try bind(["token=\(secret)", "plain=x"], ["token": text, "plain": .init(.text)])
@@ -190,7 +190,7 @@ import Testing
     #expect(!message([secret], ["token": text]).contains(secret))
   }
 
-  @Test func `a program gives values with their types`() throws {
+  @Test func `a program passes parameters as typed values`() throws {
     let declarations: [String: ParameterDeclaration] = [
       "a": .init(.real), "b": .init(.boolean), "c": .init(.date), "d": .init(.text),
     ]

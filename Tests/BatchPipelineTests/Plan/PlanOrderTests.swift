@@ -37,7 +37,8 @@ import Testing
     return try await job.plan()
   }
 
-  @Test func `a plan of a shift under a unique index names the order that makes room`() async throws
+  @Test func `a plan of a shift under a unique index suggests the order that makes room`()
+    async throws
   {
     for (change, order, other) in [("+", "-position", "position"), ("-", "position", "-position")] {
       let shift = Job.Action.update(.init(set: [.init("position", to: "position \(change) 1")]))
@@ -53,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `a plan names no order where none helps`() async throws {
+  @Test func `a plan suggests no order if none prevents the failures`() async throws {
     let warnings = try await report(
       "item",
       .update(.init(set: [.init("position", to: "7")]))
@@ -62,14 +63,15 @@ import Testing
     #expect(!warnings.contains { $0.contains("orderBy") })
   }
 
-  @Test func `a purge of a table that refers to itself begins with the newest rows`() async throws {
+  @Test func `a plan deletes the newest rows of a self-referencing table first`() async throws {
     let purge = try await report("state", .delete(.init()))
     #expect(purge.sql.fetch.contains("ORDER BY `id` DESC"))
     #expect(purge.sample.first?.identifier == "2000")
     #expect(!purge.warnings.contains { $0.contains("would fail") || $0.contains("refer") })
   }
 
-  @Test func `a purge in an order that fails is told which order does not`() async throws {
+  @Test func `a plan of a delete in a failing order suggests one that does not fail`() async throws
+  {
     let purge = try await report("state", .delete(.init()), orderBy: ["at"])
     let warnings = purge.warnings.filter { $0.contains("would fail") }
     #expect(
@@ -85,7 +87,7 @@ import Testing
     )
   }
 
-  @Test func `rows that refer to newer ones are deleted in key order`() async throws {
+  @Test func `a plan deletes rows that refer to newer ones in key order`() async throws {
     try TestDatabase.make(in: directory, "UPDATE state SET old = nullif(id + 1, 2001)")
     let purge = try await report("state", .delete(.init()))
     #expect(purge.sql.fetch.hasSuffix("ORDER BY `id`"))

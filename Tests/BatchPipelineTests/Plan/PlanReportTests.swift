@@ -23,7 +23,7 @@ import Testing
     return report
   }
 
-  @Test func `an update is shown before and after`() async throws {
+  @Test func `a plan of an update shows rows before and after`() async throws {
     let report = try await report(
       .test(
         in: directory,
@@ -49,7 +49,7 @@ import Testing
     #expect(try #require(report.mostSeconds) > seconds)
   }
 
-  @Test func `the time is that of chunks, which leave no trace`() async throws {
+  @Test func `a plan estimates its time from trial chunks that leave no trace`() async throws {
     let connection = try Connection(path: path)
     // A trigger that makes an update slow, which reading rows does not show.
     try connection.execute("CREATE TABLE log (id)")
@@ -79,7 +79,7 @@ import Testing
     try connection.execute("ROLLBACK")
   }
 
-  @Test func `a delete and an export show the rows`() async throws {
+  @Test func `a plan of a delete or an export shows the rows`() async throws {
     try Connection(path: path).execute("CREATE TABLE kept (id, n, label)")
     let deletion = try await report(
       .test(
@@ -124,7 +124,7 @@ import Testing
     #expect(try await fullScan(nil) == false)
   }
 
-  @Test func `nothing to do is not an error`() async throws {
+  @Test func `a plan without matching rows is no error`() async throws {
     let report = try await report(
       .test(in: directory, .init(entity: "numbers", where: "id < 0"))
     )
@@ -132,7 +132,9 @@ import Testing
     #expect(report.sample.isEmpty && report.estimatedSeconds == nil)
   }
 
-  @Test func `warnings name what an operator may have forgotten`() async throws {
+  @Test func `a plan warns of triggers, references, scans, journal mode and missing indexes`()
+    async throws
+  {
     let connection = try Connection(path: path)
     try connection.execute("CREATE TRIGGER noisy AFTER DELETE ON numbers BEGIN SELECT 1; END")
     try connection.execute("CREATE TABLE child (p REFERENCES Numbers (id))")
@@ -161,9 +163,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `a plan refuses rows that share the key of the job, as a run does`(isUpdate: Bool)
-    async throws
-  {
+  func `a plan refuses duplicate declared keys as the run does`(isUpdate: Bool) async throws {
     let connection = try Connection(path: path)
     try connection.execute("CREATE TABLE loose (a, b)")
     try connection.execute("INSERT INTO loose VALUES (1, 2), (NULL, 1), (1, 3)")
@@ -190,7 +190,8 @@ import Testing
     #expect(try await report(other).matches == 1)
   }
 
-  @Test func `no index is missed where a query computes its rows`() async throws {
+  @Test func `a plan suggests an index only for a query whose rows are not computed`() async throws
+  {
     let query = "SELECT label, count(*) AS c FROM numbers WHERE id < 9 GROUP BY label"
     let grouped = try await report(
       .test(
@@ -212,7 +213,7 @@ import Testing
     #expect(plain.warnings.contains { $0.contains("an index would help the selection") })
   }
 
-  @Test func `a list in a file decides the number`() async throws {
+  @Test func `a plan of a list in a file counts its identifiers`() async throws {
     let store = try await Store(path: path)
     let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers", where: "id < 12"))
     let file = FilePath(directory.file("some.ids"))
@@ -224,7 +225,7 @@ import Testing
     #expect(report.chunks == 2)
   }
 
-  @Test func `any value can be encoded`() async throws {
+  @Test func `a plan encodes infinite numbers and blobs`() async throws {
     try Connection(path: path).execute(
       "UPDATE numbers SET n = 9e999, label = x'00ff' WHERE id = 1"
     )
@@ -245,7 +246,7 @@ import Testing
     ("numbers", "g", "1", .unknownAttribute),
     ("shown", "n", "1", .readOnly),
   ])
-  func `what cannot be done is refused when it is planned`(
+  func `a plan refuses an impossible change as the run does`(
     entity: String,
     column: String,
     expression: String,
@@ -267,7 +268,7 @@ import Testing
     #expect(error?.place != nil)
   }
 
-  @Test func `rows that the table would refuse are counted, by the reason`() async throws {
+  @Test func `a plan counts the rows that the table would refuse by reason`() async throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -316,7 +317,7 @@ import Testing
     #expect(lower.first?.contains("\"École10\"") == true)
   }
 
-  @Test func `a report says how many rows were tried`() async throws {
+  @Test func `a plan states how many rows it has tried`() async throws {
     func tried(_ action: Job.Action) async throws -> Int? {
       try await report(
         .test(in: directory, .init(entity: "numbers", everything: true), action)
@@ -334,7 +335,7 @@ import Testing
     #expect(try await tried(update) == 1_000)
   }
 
-  @Test func `rows that an archive would refuse are counted`() async throws {
+  @Test func `a plan counts the rows that an archive would refuse`() async throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -360,7 +361,7 @@ import Testing
     )
   }
 
-  @Test func `indexes that are written beside the rows are named`() async throws {
+  @Test func `a plan names the indexes that the run writes`() async throws {
     try Connection(path: path).execute("CREATE INDEX by_label ON numbers (label)")
     try Connection(path: path).execute("CREATE INDEX low ON numbers (lower(label))")
     try Connection(path: path).execute("CREATE INDEX some ON numbers (id) WHERE n > 0")
@@ -377,7 +378,7 @@ import Testing
     #expect(try await named("n")?.contains(#"index "some""#) == true)
   }
 
-  @Test func `a throttle and a window decide about the time`() async throws {
+  @Test func `a plan's time estimate includes the rate limit and the daily window`() async throws {
     var job = Job.test(
       in: directory,
       .init(entity: "numbers", everything: true),
@@ -393,7 +394,7 @@ import Testing
     #expect(timed.pace == "throttle.identifiersPerSecond and throttle.window, on 3 days")
   }
 
-  @Test func `enforced foreign keys and unreadable rows are reported`() async throws {
+  @Test func `a plan reports enforced foreign keys and unreadable rows`() async throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
@@ -424,7 +425,7 @@ import Testing
     #expect(failing[0].hasPrefix("set.j fails for the row 2: malformed JSON"), "\(failing)")
   }
 
-  @Test func `only triggers that run are reported`() async throws {
+  @Test func `a plan reports only the triggers that the run fires`() async throws {
     let connection = try Connection(path: path)
     try connection.execute(
       """
@@ -449,7 +450,7 @@ import Testing
     #expect(update.warnings.contains("\"numbers\" has triggers, which run: updated"))
   }
 
-  @Test func `the row for which an expression fails is named`() async throws {
+  @Test func `a plan names the row for which an expression fails`() async throws {
     let report = try await report(
       .test(
         in: directory,

@@ -11,7 +11,7 @@ import Testing
     UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 42
 
   @Test(arguments: 0..<count)
-  func `the counts and samples cover all rows`(seed: UInt64) async throws {
+  func `the counts and samples of a rehearsal cover all rows`(seed: UInt64) async throws {
     let store = try VerifiedStore(seed: seed)
     let before = try Data(contentsOf: URL(fileURLWithPath: store.path))
     var settings = Rehearsal.Settings()

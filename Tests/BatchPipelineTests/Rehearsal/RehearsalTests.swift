@@ -26,7 +26,7 @@ import Testing
     )
   }
 
-  @Test func `a handler knows of the rehearsal, and changes by others meanwhile are noted`()
+  @Test func `a handler knows of a rehearsal, which notes concurrent changes by others`()
     async throws
   {
     let path = path
@@ -52,7 +52,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["0"])
   }
 
-  @Test func `a cancelled rehearsal leaves nothing`() async throws {
+  @Test func `a cancelled rehearsal leaves no files`() async throws {
     let hasBegun = AsyncStream.makeStream(of: Void.self)
     let handler = TransformHandler.rows { columns in
       let number = try columns.output("n", as: Int64.self)

@@ -38,7 +38,7 @@ import Testing
     #expect(try directory.names() == ["test.db"])
   }
 
-  @Test func `done and remaining are all, each once`() async throws {
+  @Test func `the done and the remaining identifiers are together the whole list`() async throws {
     let job = Job.test(in: directory)
     let summary = try await stopped(job)
     let done = try integers(await job.identifiers(.done))
@@ -58,7 +58,7 @@ import Testing
     #expect(throws: BatchError.self) { try IdentifierSelection(ofFile: file, outcome: .done) }
   }
 
-  @Test func `a checkpoint alone does not say what the database knows better`() async throws {
+  @Test func `a checkpoint refuses an outcome that only the database knows`() async throws {
     let job = Job.test(in: directory)
     _ = try await stopped(job)
     let file = job.checkpointPath

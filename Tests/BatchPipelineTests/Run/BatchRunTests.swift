@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: [1, 4], [1, 7, 1_000])
-  func `a run does every row once and reports it`(workers: Int, chunk: Int) async throws {
+  func `a run does every row once and reports each step`(workers: Int, chunk: Int) async throws {
     let job = Job.test(in: directory, chunk: chunk, workers: workers)
     let events = Events()
     let summary = try await BatchRun(job, options: .telling).run { events.append($0) }
@@ -83,7 +83,7 @@ import Testing
     #expect(try histogram() == ["1:500"])
   }
 
-  @Test func `the same object can be run again after it was stopped`() async throws {
+  @Test func `a stopped BatchRun can be run again`() async throws {
     let run = BatchRun(.test(in: directory), options: .telling)
     let first = try await run.run { event in if case .progress = event { run.stop() } }
     #expect(first.state == .stopped)
@@ -91,7 +91,7 @@ import Testing
     #expect(try histogram() == ["1:500"])
   }
 
-  @Test func `a stop before the run is heard`() async throws {
+  @Test func `a stop before the run prevents the run once`() async throws {
     let run = BatchRun(.test(in: directory))
     run.stop()
     let error = await #expect(throws: BatchError.self) { try await run.run() }
@@ -118,7 +118,9 @@ import Testing
   }
 
   @Test(arguments: ["flag", "rate"])
-  func `a held run shows that it is alive, and its times continue`(cause: String) async throws {
+  func `a held run keeps reporting its progress, and its elapsed time continues`(cause: String)
+    async throws
+  {
     var job = Job.test(in: directory)
     if cause == "flag" {
       job.throttle.flagFile = FilePath(directory.path)
@@ -167,7 +169,9 @@ import Testing
     #expect(try await job.status().summary.elapsedSeconds == standing.elapsedSeconds)
   }
 
-  @Test func `the time of a run includes its selection, its speed does not`() async throws {
+  @Test func `the elapsed time of a run includes its selection, and its speed does not`()
+    async throws
+  {
     let slow =
       "id > (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 300000)"
       + " SELECT count(*) FROM c) - 300000"
@@ -193,7 +197,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)))
-  func `an export has a record long before the interval of its checkpoint`() async throws {
+  func `an export records its progress long before the checkpoint interval`() async throws {
     var job = Job.test(in: directory, .init(entity: "numbers"), .exporting(directory, "out.ndjson"))
     job.checkpoint.interval = .seconds(3600)
     job.throttle.identifiersPerSecond = 100
@@ -214,7 +218,7 @@ import Testing
     #expect(try await ended.value.state == .stopped)
   }
 
-  @Test func `a failed run resumes when the cause is gone`() async throws {
+  @Test func `a failed run resumes once its cause is removed`() async throws {
     let connection = try Connection(path: path)
     try connection.execute(
       """
@@ -242,7 +246,7 @@ import Testing
     #expect(try histogram() == ["1:500"])
   }
 
-  @Test func `parameters are given as values`() async throws {
+  @Test func `parameters of a run are passed as values`() async throws {
     var job = Job.test(
       in: directory,
       .init(entity: "numbers", where: "id <= :last"),
@@ -265,7 +269,7 @@ import Testing
     #expect(error?.description.contains("last") == true)
   }
 
-  @Test func `two simultaneous jobs on one store are both exact`() async throws {
+  @Test func `two simultaneous jobs on one store change exactly their own rows`() async throws {
     let update = Job.test("update", in: directory, chunk: 5)
     let label = Job.test(
       "label",
@@ -286,7 +290,7 @@ import Testing
     )
   }
 
-  @Test func `a second run of the same job is refused while the first is alive`() async throws {
+  @Test func `a second run of a job is refused while the first is alive`() async throws {
     let job = Job.test(in: directory)
     let errors = Errors()
     let run = BatchRun(job, options: .telling)
@@ -302,9 +306,7 @@ import Testing
     #expect(try !directory.names().contains { $0.hasSuffix(".lock") })
   }
 
-  @Test func `rows of a list in a file are done, and a list of something else is refused`()
-    async throws
-  {
+  @Test func `a run processes a list in a file and refuses one of another entity`() async throws {
     let store = try await Store(path: path)
     let list = try await store.fetchIdentifiers(FetchRequest(entity: "numbers", where: "id < 31"))
     let file = FilePath(directory.file("some.ids"))
@@ -321,7 +323,7 @@ import Testing
     #expect(try !directory.names().contains("other.batch"))
   }
 
-  @Test func `deleting with an archive moves every row once, through stops`() async throws {
+  @Test func `a delete with an archive moves every row once despite stops`() async throws {
     try Connection(path: path).execute("CREATE TABLE kept (id, n, label, at DEFAULT 'now')")
     let job = Job.test(
       in: directory,

@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(2)))
-  func `runs begin beside a writer that locks the database again and again`() async throws {
+  func `a run begins beside a writer that locks the database repeatedly`() async throws {
     var job = Job.test(in: directory, workers: 1)
     job.database.busyTimeout = .zero
     job.retry = .init(limit: 1000, backoff: .milliseconds(1), maximumBackoff: .milliseconds(2))

@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `a handler that traps loses and repeats no row`() async throws {
+  @Test func `a run whose handler traps neither loses nor repeats a row`() async throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(100, in: directory)
     for _ in 0..<3 {

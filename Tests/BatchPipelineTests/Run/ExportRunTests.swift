@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: ["out.ndjson", "out.csv"], [1, 40])
-  func `an export stopped and resumed is the same as one that was not`(
+  func `a stopped and resumed export has identical bytes`(
     file: String,
     step: Int
   ) async throws {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: ["1", "300", "7, 8", "1, 2, 3, 4, 5, 6, 7", "30, 150, 151, 299"])
-  func `rows that cannot be read are left out where they may be`(list: String) async throws {
+  func `an export omits unreadable rows up to its failure limit`(list: String) async throws {
     try makePoison(list)
     let poison = list.split(separator: ", ").compactMap { Int($0) }
     let summary = try await BatchRun(poisonedJob("out.ndjson", limit: 7)).run()
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: [(3, 1.0), (100, 0.011)])
-  func `beyond a limit an export stops, and resumes with a higher one`(
+  func `an export beyond its failure limit stops and resumes with a higher limit`(
     limit: Int,
     ratio: Double
   ) async throws {
@@ -122,14 +122,14 @@ import Testing
     #expect(lines.split(separator: "\n").count == 296)
   }
 
-  @Test func `without skip the unreadable identifier is reported`() async throws {
+  @Test func `an export without skip names the unreadable identifier`() async throws {
     try makePoison("150")
     let summary = try await BatchRun(poisonedJob("out.ndjson", limit: 0)).run()
     #expect(summary.state == .failed)
     #expect(summary.failure?.message == "identifier 150: malformed JSON")
   }
 
-  @Test func `an export with failures, stopped and resumed, has each of them once`() async throws {
+  @Test func `a stopped and resumed export lists each failure once`() async throws {
     try makePoison("1, 30, 150, 151, 299")
     var stops = 0
     while true {
@@ -166,7 +166,7 @@ import Testing
     #expect(String(decoding: first, as: UTF8.self) == #"{"ten":0,"c":9}"#)
   }
 
-  @Test func `a read-only database is exported and stays unchanged`() async throws {
+  @Test func `an export leaves a read-only database unchanged`() async throws {
     let before = try directory.read("test.db")
     var job = job("out.csv")
     job.database.readOnly = true
@@ -175,7 +175,7 @@ import Testing
     #expect(try directory.names() == ["job.batch", "out.csv", "test.db"])
   }
 
-  @Test func `a file that the job did not make is not replaced`() async throws {
+  @Test func `an export does not replace a file of another origin`() async throws {
     let job = job("out.ndjson")
     try directory.write("precious", to: "out.ndjson")
     let error = await #expect(throws: BatchError.self) { try await BatchRun(job).run() }
@@ -191,7 +191,7 @@ import Testing
     #expect(try directory.read("out.ndjson").filter { $0 == 0x0a }.count == 10)
   }
 
-  @Test func `a file that appears while the job runs is kept`() async throws {
+  @Test func `an export does not replace a file that appears meanwhile`() async throws {
     let job = job("out.ndjson")
     let directory = directory
     let summary = try await BatchRun(job).run { event in
@@ -215,7 +215,7 @@ import Testing
     #expect(second.outcomes.failed == 2)
   }
 
-  @Test func `rows that are gone when their chunk is read are counted`() async throws {
+  @Test func `an export counts the rows that vanish before it reads them`() async throws {
     let job = job("out.ndjson", chunk: 300)
     let path = path
     let summary = try await BatchRun(job).run { event in

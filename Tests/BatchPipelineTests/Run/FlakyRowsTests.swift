@@ -113,7 +113,7 @@ private final class Flaky: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: Shape.allCases)
-  func `only the rows that ask for it are retried, and fail alone after the last attempt`(
+  func `only rows that ask for a retry are retried, and fail alone after the last attempt`(
     shape: Shape
   ) async throws {
     let seed = UInt64.random(in: 0...UInt64.max)
@@ -144,7 +144,7 @@ private final class Flaky: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: Shape.allCases)
-  func `without skip the run stops after the last attempt, and resumes later`(
+  func `a run without skip stops after a row's last attempt and resumes later`(
     shape: Shape
   ) async throws {
     let away = Service(refusals: [1_500: 100])
@@ -166,7 +166,7 @@ private final class Flaky: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n <> id") == ["0"])
   }
 
-  @Test func `a handler of columns that throws is called with halves at the last try`()
+  @Test func `a handler of columns that throws at the last attempt is called with halves`()
     async throws
   {
     let handler = TransformHandler.columns { columns in
@@ -183,7 +183,9 @@ private final class Flaky: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n <> id") == ["77"])
   }
 
-  @Test func `a row that somebody changes between two attempts is computed again`() async throws {
+  @Test func `a row that another connection changes between two attempts is computed again`()
+    async throws
+  {
     // Row 8 waits for row 7's next attempt; meanwhile its chunk is not locked.
     let path = path
     let isAway = Lock(true)
@@ -208,7 +210,7 @@ private final class Flaky: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `the results of later attempts are bounded`() async throws {
+  @Test func `the results of retried rows are bounded in bytes`() async throws {
     let large = String(repeating: "x", count: 1 << 20)
     let refused = Lock<Set<Int64>>([])
     let handler = TransformHandler.rows { columns in

@@ -228,7 +228,7 @@ import Testing
   }
 
   @Test(arguments: [Job.Transform.Program.command(["cat"]), .handler("echo")])
-  func `a transform that gives back what it reads changes no byte, and undo restores every one`(
+  func `a transform that returns its input changes no byte, and its undo restores every byte`(
     program: Job.Transform.Program
   ) async throws {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
@@ -252,7 +252,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `rows fail that a job may not change, and those that a handler reads as String`(
+  func `rows with invalid text fail if the job forbids it or a handler reads it as String`(
     byPolicy: Bool
   ) async throws {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
@@ -301,7 +301,7 @@ import Testing
     }
   }
 
-  @Test func `without skip the error names the row and its column`() async throws {
+  @Test func `the error of invalid text without skip names the row and the column`() async throws {
     let directory = try TemporaryDirectory()
     try TestDatabase.make(
       in: directory,
@@ -337,7 +337,7 @@ import Testing
     }
   }
 
-  @Test func `a handler of columns gets no text that is not UTF-8`() async throws {
+  @Test func `a handler of columns receives no text that is not UTF-8`() async throws {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
     let trial = try Trial(seed: seed)
     let handler = TransformHandler.columns { columns in
@@ -363,7 +363,7 @@ import Testing
     #expect(try trial.content() == before, "seed \(seed)")
   }
 
-  @Test func `a plan counts the texts of the first rows, and says what happens to them`()
+  @Test func `a plan counts the invalid texts of the first rows and what happens to them`()
     async throws
   {
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))

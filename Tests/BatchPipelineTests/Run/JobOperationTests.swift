@@ -20,7 +20,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
   }
 
-  @Test func `the next step of a job is what its run does`() async throws {
+  @Test func `the next step of a job is the one that its run takes`() async throws {
     let job = Job.test(in: directory)
     #expect(await job.nextStep().name == "begin")
     let run = BatchRun(job, options: .telling)
@@ -42,7 +42,8 @@ import Testing
     #expect(try await job.identifiers(.succeeded).count == 500)
   }
 
-  @Test func `the plan of an undo counts the rows that it restores and leaves alone`() async throws
+  @Test func `the plan of an undo counts the rows that it restores and leaves unchanged`()
+    async throws
   {
     var job = Job.test(in: directory)
     job.undo = .init()

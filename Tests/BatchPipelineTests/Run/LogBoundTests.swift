@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func `readers of the run itself are let finish when the log is too long`() async throws {
+  @Test func `a writer whose log is too long lets the run's own readers finish`() async throws {
     let bound = 1_000_000
     let directory = try TemporaryDirectory()
     let store = try await Store(path: TestDatabase.makeNumbers(24_000, in: directory))

@@ -104,7 +104,7 @@ import Testing
   ]
 
   @Test(arguments: queries.indices, [1, 3])
-  func `an export of a query has the rows of one statement, stopped and resumed`(
+  func `a stopped and resumed export of a query has the rows of one statement`(
     number: Int,
     step: Int
   ) async throws {
@@ -147,7 +147,7 @@ import Testing
     #expect(try TestDatabase.dump(Connection(path: path)) == before, note)
   }
 
-  @Test func `every kind of value survives a copy`() async throws {
+  @Test func `an export of a query preserves every kind of value`() async throws {
     try Connection(path: path).execute("CREATE TABLE odd (k, v)")
     try Connection(path: path).execute(
       """
@@ -173,7 +173,7 @@ import Testing
     ("SELECT kind FROM parts", ["kind"], "two rows of \"query\" have the same kind"),
     ("SELECT m.id FROM parts p LEFT JOIN makers m ON m.id = p.id GROUP BY 1", ["id"], "NULL"),
   ])
-  func `rows that the key does not identify are refused`(
+  func `an export of a query refuses a key that does not identify its rows`(
     query: String,
     key: [String],
     says: String
@@ -190,7 +190,9 @@ import Testing
   }
 
   @Test(arguments: queries.indices.prefix(3))
-  func `rows are as the query has them when they are read`(number: Int) async throws {
+  func `an export of a query has the rows' current values, without vanished rows`(number: Int)
+    async throws
+  {
     let query = Self.queries[number]
     var source = Job.Source(query: query.sql, key: query.key)
     source.where = number == 2 ? "n > 0 AND s <> 77" : "kind <> 'gone'"
@@ -217,7 +219,7 @@ import Testing
     return (0..<statement.columnCount).map { statement.columnName(at: $0) }
   }
 
-  @Test func `a row of a query that cannot be read fails alone`() async throws {
+  @Test func `an unreadable row of a query fails alone`() async throws {
     var job = job(
       .init(
         query: """
@@ -236,7 +238,7 @@ import Testing
     #expect(summary.outcomes.succeeded == 798)
   }
 
-  @Test func `a view whose rows are not found by their keys is copied too`() async throws {
+  @Test func `a view without an index for its keys is exported from a copy`() async throws {
     let job = job(.init(entity: "dear", key: ["id"]))
     #expect(try await copies(job) == true)
     #expect(try await BatchRun(job).run().state == .completed)
@@ -248,7 +250,7 @@ import Testing
     #expect(lines == expected.map { $0 + "\n" }.joined())
   }
 
-  @Test func `another query is another run`() async throws {
+  @Test func `a job with another query does not resume the run`() async throws {
     let first = job(.init(query: Self.queries[0].sql, key: ["id"]))
     let run = BatchRun(first, options: .telling)
     let summary = try await run.run { event in if case .progress = event { run.stop() } }

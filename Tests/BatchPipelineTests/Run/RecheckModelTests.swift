@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `a run in chunks does what the one statement does`() async throws {
+  @Test func `a run in chunks has the effect of one statement`() async throws {
     let first = UInt64.random(in: 0..<1_000_000)
     print("RecheckModelTests: seeds from \(first)")
     var changed = 0
@@ -146,7 +146,7 @@ import Testing
     #expect(changed > 0)
   }
 
-  @Test func `a row that no longer satisfies its own terms is left alone`() async throws {
+  @Test func `a row that no longer satisfies its own terms is left unchanged`() async throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(600, in: directory)
     let condition = "n = 0 AND id > (SELECT avg(id) FROM numbers)"
@@ -175,7 +175,7 @@ import Testing
     #expect(try connection.value("SELECT n FROM numbers WHERE id = 600") == .integer(7))
   }
 
-  @Test func `all of the condition is applied again where that is asked for`() async throws {
+  @Test func `recheck skip and fail apply the whole condition to each row again`() async throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.make(
       in: directory,
@@ -203,7 +203,7 @@ import Testing
     #expect(failed.state == .failed && failed.error?.contains("no longer satisfy") == true)
   }
 
-  @Test func `an export and a transform look at the row`() async throws {
+  @Test func `an export and a transform recheck only a row's own terms`() async throws {
     let directory = try TemporaryDirectory()
     try TestDatabase.makeNumbers(40, in: directory)
     let condition = "n = 0 AND id > (SELECT avg(id) + 0 * sum(n) FROM numbers)"

@@ -6,7 +6,7 @@ import Testing
 @testable import BatchPipeline
 
 @Suite struct RunHooksTests {
-  @Test func `a program that does not end is killed, and the next one runs`() async throws {
+  @Test func `a hook that does not end is killed, and the next one runs`() async throws {
     let directory = try TemporaryDirectory()
     var job = Job.test(in: directory)
     job.parameters = ["x": .init(.text)]

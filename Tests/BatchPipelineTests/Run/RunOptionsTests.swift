@@ -29,14 +29,14 @@ import Testing
   }
 
   @Test(arguments: [Int.min, -1, 0, 1, 1_000_000, 1_000_001, .max])
-  func `a chunk size is used or refused`(size: Int) async throws {
+  func `a chunk size is used if valid and refused otherwise`(size: Int) async throws {
     var options = BatchRun.Options()
     options.chunkSize = size
     await expect(options, isValid: 1...1_000_000 ~= size, naming: "chunk.size: is \(size)")
   }
 
   @Test(arguments: [Int.min, -1, 0, 1, 256, 257, 1000, .max])
-  func `a number of workers is used or refused`(workers: Int) async throws {
+  func `a number of workers is used if valid and refused otherwise`(workers: Int) async throws {
     var options = BatchRun.Options()
     options.workers = workers
     await expect(options, isValid: 1...256 ~= workers, naming: "workers: is \(workers)")

@@ -20,7 +20,7 @@ import Testing
   private static let first = UInt64(ProcessInfo.processInfo.environment["BATCH_SEED"] ?? "") ?? 0
 
   @Test(arguments: first..<first + count)
-  func `a run completes or stops with the truth, whatever happens to the schema`(
+  func `a run over a changing schema completes or stops with a true report`(
     seed: UInt64
   ) async throws {
     try await Trial(seed: seed).perform()

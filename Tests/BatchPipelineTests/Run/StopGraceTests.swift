@@ -67,7 +67,7 @@ import Testing
     return (ending, loop.stopReason, loop.failure)
   }
 
-  @Test func `a request interrupts what is in flight, and nothing has failed`() async throws {
+  @Test func `a stop request interrupts the chunks in flight without a failure`() async throws {
     let (requests, listener) = AsyncStream.makeStream(of: Void.self)
     let request = Task {
       try await Task.sleep(for: .milliseconds(300))
@@ -78,7 +78,9 @@ import Testing
     #expect(ending == .stopped && reason == nil && failure == nil)
   }
 
-  @Test func `so does the end of its time`() async throws {
+  @Test func `the end of the runtime limit interrupts the chunks in flight without a failure`()
+    async throws
+  {
     let (ending, reason, failure) = try await run(
       runtime: .milliseconds(200),
       stopRequests: AsyncStream { _ in }
@@ -86,7 +88,9 @@ import Testing
     #expect(ending == .stopped && reason?.contains("limits.runtime") == true && failure == nil)
   }
 
-  @Test func `so does the end of its task`() async throws {
+  @Test func `the cancellation of its task interrupts a run's chunks in flight without a failure`()
+    async throws
+  {
     let task = Task { try await run(stopRequests: AsyncStream { _ in }) }
     try await Task.sleep(for: .milliseconds(300))
     task.cancel()

@@ -117,7 +117,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [byRow, byColumn, byObject])
-  func `all shapes set what the handler sets and leave the rest`(
+  func `every kind of handler sets its values and leaves the rest unchanged`(
     handler: TransformHandler
   ) async throws {
     let summary = try await run(handler)
@@ -132,7 +132,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try rows() == expected)
   }
 
-  @Test func `numbers, bytes and any value pass through unharmed`() async throws {
+  @Test func `a handler passes numbers, bytes and any other value unchanged`() async throws {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       let real = try columns.input("n", as: Double.self)
@@ -175,9 +175,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["7"])
   }
 
-  @Test func `every shape has an idempotency key for external effects, the same on a retry`()
-    async throws
-  {
+  @Test func `every kind of handler has an idempotency key that a retry keeps`() async throws {
     let keys = Lock<[String]>([])
     // Each row fails once, and is handled again in the same run.
     let refused = Lock<Set<String>>([])
@@ -204,7 +202,7 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `any number of missing or no longer matching rows is harmless`() async throws {
+  @Test func `a transform counts any number of missing or no longer matching rows`() async throws {
     // Everything but the first row goes away while the first chunk is handled.
     let handler = TransformHandler.rows { [path] columns in
       let id = try columns.input("id", as: Int64.self)
@@ -225,7 +223,7 @@ private final class Number: ManagedObject, PersistentModel {
 
   // MARK: What is wrong
 
-  @Test func `an unknown handler is refused with the names that there are`() async throws {
+  @Test func `the error of an unknown handler lists the known names`() async throws {
     let error = await #expect(throws: BatchError.self) {
       try await BatchRun(
         job("repricing"),
@@ -243,7 +241,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "PRAGMA journal_mode") == ["delete"])
   }
 
-  @Test func `a handler that lacks a column is refused before anything is written`() async throws {
+  @Test func `a handler that lacks a column is refused before the first write`() async throws {
     for columns in [["n"], ["id"]] {
       let error = await #expect(throws: BatchError.self) {
         try await run(Self.byRow, job(columns: columns))
@@ -269,8 +267,7 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `a handler that throws fails its chunk, and the identifier is reported`() async throws
-  {
+  @Test func `a handler that throws fails its chunk and names the identifier`() async throws {
     let summary = try await run(Self.throwing)
     #expect(summary.state == .failed)
     #expect(summary.failure?.code == .handlerFailed)
@@ -280,7 +277,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT sum(n) % 10 FROM numbers") == ["0"])
   }
 
-  @Test func `with skip the rows it throws for fail alone, whatever the shape`() async throws {
+  @Test func `rows for which any kind of handler throws fail alone with skip`() async throws {
     let byColumn = TransformHandler.columns { columns in
       let id = try columns.input("id", as: Int64.self)
       let n = try columns.output("n", as: Int64.self)
@@ -301,7 +298,7 @@ private final class Number: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `a run with more failures than a lowered limit resumes`() async throws {
+  @Test func `a transform with more failures than a lowered limit resumes`() async throws {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       return { row in
@@ -322,7 +319,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(second.state == .completedWithFailures && second.outcomes.failed == 2)
   }
 
-  @Test func `failed identifiers are retried, and only those`() async throws {
+  @Test func `only failed identifiers are retried`() async throws {
     _ = try await run(Self.throwing, job(skip: 5))
     let calls = Lock<[Int64]>([])
     let handler = TransformHandler.rows { columns in
@@ -342,7 +339,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n = 0") == ["77"])
   }
 
-  @Test func `a handler that asks for it is retried with its chunk`() async throws {
+  @Test func `a handler that asks for a retry is called again with its chunk`() async throws {
     let refusals = Lock(3)
     let handler = TransformHandler.rows { columns in
       let n = try columns.output("n", as: Int64.self)
@@ -362,7 +359,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(summary.outcomes.succeeded == 100)
   }
 
-  @Test func `a value of another type fails its row, not the process`() async throws {
+  @Test func `a value of another type fails its row and not the process`() async throws {
     try TestDatabase.make(in: directory, "UPDATE numbers SET n = 'text' WHERE id = 5")
     let handler = TransformHandler.rows { columns in
       let old = try columns.input("n", as: Int64.self)
@@ -379,7 +376,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(skipping.outcomes.failed == 1)
   }
 
-  @Test func `objects are for what the job reads and writes`() async throws {
+  @Test func `a handler of objects may only read and write the job's columns`() async throws {
     let error = await #expect(throws: BatchError.self) {
       try await run(Self.byObject, job(columns: ["id", "n"]))
     }
@@ -388,7 +385,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(unwritten.failure?.message.contains("the handler set column \"label\"") == true)
   }
 
-  @Test func `a handler changes no object but its own, and cannot save`() async throws {
+  @Test func `a handler of objects can neither change other objects nor save`() async throws {
     let others = TransformHandler.objects(Number.self) { number in
       let identifier = number.persistentModelID
       if let other = try number.modelContext?.fetch(Number.self, where: "id = 3").first {
@@ -408,7 +405,7 @@ private final class Number: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT count(*) || sum(n) FROM numbers") == ["1000"])
   }
 
-  @Test func `a handler that gives too few values fails`() async throws {
+  @Test func `a handler that sets too few values fails`() async throws {
     let handler = TransformHandler.columns { columns in
       let n = try columns.output("n", as: Int64.self)
       return { chunk in try chunk.set(n, to: .init([1])) }
@@ -418,7 +415,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(.timeLimit(.minutes(20)))
-  func `a handler that never returns fails the run in time`() async throws {
+  func `a handler that never returns fails the run with a timeout`() async throws {
     let handler = TransformHandler.rows { columns in
       let id = try columns.input("id", as: Int64.self)
       return { row in
@@ -433,7 +430,7 @@ private final class Number: ManagedObject, PersistentModel {
   }
 
   @Test(.timeLimit(.minutes(20)))
-  func `a chunk whose worker is lost in a later one fails the run too`() async throws {
+  func `a chunk whose refresh never returns fails the run with a timeout`() async throws {
     let blocker = Lock(try Connection(path: path))
     // The first chunk must wait for the lock; when it gets it, one of its rows has changed, and
     // computing that again would never return.

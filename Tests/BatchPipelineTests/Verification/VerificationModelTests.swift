@@ -12,7 +12,7 @@ import Testing
     UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 64
 
   @Test(arguments: 0..<count)
-  func `one undeclared change is found and nothing else`(seed: UInt64) async throws {
+  func `a verification finds exactly the one undeclared change`(seed: UInt64) async throws {
     var store = try VerifiedStore(seed: seed)
     _ = try await BatchRun(store.job).run()
     // What the schema's own triggers write comes with the run.
