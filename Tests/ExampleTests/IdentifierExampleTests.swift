@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(arguments: names)
-  func `an example prints what its page of output says`(name: String) throws {
+  func `an example prints the output recorded on its page`(name: String) throws {
     let result = try run(name)
     #expect(result.status == 0)
     #expect(result.errors == "")
@@ -49,19 +49,19 @@ import Testing
     #expect(output == (try Repository.text(page)), "record it with BATCH_WRITE_PAGES=1")
   }
 
-  @Test func `the program lists every file that is an example, once`() throws {
+  @Test func `the program lists each example file once`() throws {
     let listed = try run().output.split(separator: "\n").map { String($0.prefix { $0 != ":" }) }
     #expect(listed.sorted() == Self.names)
     #expect(!Self.names.isEmpty)
   }
 
-  @Test func `the table names every example, and no file that is not there`() throws {
+  @Test func `the table of examples lists exactly the example files`() throws {
     let page = try Repository.text("\(Self.folder)/README.md")
     let linked = Set(page.matches(of: /\]\((\w+)\.swift\)/).map { String($0.1) })
     #expect(linked.sorted() == Self.names)
   }
 
-  @Test func `there is no output of an example that is not there`() throws {
+  @Test func `every recorded output belongs to an example`() throws {
     let outputs = try Repository.files(under: "\(Self.folder)/Output", extension: "txt")
     #expect(outputs == Self.names.map { "\(Self.folder)/Output/\($0).txt" })
   }
@@ -75,7 +75,7 @@ import Testing
     #expect(result.output == "")
   }
 
-  @Test func `what the project's page shows of Swift is code of an example`() throws {
+  @Test func `the Swift code in README.md comes from the examples`() throws {
     let blocks = try PageExample.all(in: "README.md", language: "swift")
       .filter { !$0.imports.contains("import PackageDescription") }
     #expect(!blocks.isEmpty)
@@ -98,7 +98,7 @@ import Testing
   /// The code without spaces and line breaks, of which the page has fewer.
   private func compact(_ code: String) -> String { code.filter { !$0.isWhitespace } }
 
-  @Test func `a name that no example has is an error`() throws {
+  @Test func `an unknown example name is an error`() throws {
     let result = try run("Nothing")
     #expect(result.status == 64)
     #expect(result.errors == "there is no example Nothing\n")

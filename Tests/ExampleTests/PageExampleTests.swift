@@ -15,7 +15,7 @@ import Testing
 
   // MARK: Swift
 
-  @Test func `every example in Swift compiles`() throws {
+  @Test func `every Swift example in the documentation compiles`() throws {
     let examples = try PageExample.all(language: "swift").filter {
       !$0.imports.contains("import PackageDescription") && !$0.usesMacros
     }
@@ -41,7 +41,7 @@ import Testing
   }
 
   #if Macros
-  @Test func `every example with macros compiles`() throws {
+  @Test func `every example with macros in the documentation compiles`() throws {
     let examples = try PageExample.all(language: "swift").filter(\.usesMacros)
     #expect(examples.count >= 3)
     // What macros extend is not local, so the examples of a page are a file.
@@ -81,7 +81,7 @@ import Testing
     return (process.terminationStatus, String(decoding: messages, as: UTF8.self))
   }
 
-  @Test func `the manifest on the project's page is one, of products that there are`() throws {
+  @Test func `the manifest in README.md compiles and names existing products`() throws {
     let manifests = try PageExample.all(in: "README.md", language: "swift").filter {
       $0.imports.contains("import PackageDescription")
     }
@@ -128,7 +128,7 @@ import Testing
     try CoreDataFixture.cars.copy(to: directory, as: CoreDataFixture.cars.rawValue)
   }
 
-  @Test func `every job runs, and does something`() throws {
+  @Test func `every job in the documentation runs and processes identifiers`() throws {
     // Those on PostgreSQL need a server.
     let jobs = try PageExample.all(language: "json").filter { !$0.code.contains("postgres://") }
     #expect(jobs.count >= 3)

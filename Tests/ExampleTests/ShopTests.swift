@@ -17,7 +17,7 @@ import Testing
     try BatchProgram(arguments, of: "Shop", in: directory)
   }
 
-  @Test func `an import that is killed again and again does each offer once`() throws {
+  @Test func `an import that is killed repeatedly does each offer once`() throws {
     #expect(try shop("make", "shop.db", "\(count)").wait().status == 0)
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = SeededGenerator(seed: seed)
@@ -73,7 +73,7 @@ import Testing
     return try TestDatabase.texts(directory.file("shop.db"), sql)[0]
   }
 
-  @Test func `the tables are those of the page, by hand and with macros`() throws {
+  @Test func `the shop's tables equal those on its page, by hand and with macros`() throws {
     #expect(try shop("make", "shop.db", "0").wait().errors == "")
     let sql = """
       SELECT sql || ';' FROM sqlite_schema
