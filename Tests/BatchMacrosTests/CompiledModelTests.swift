@@ -110,14 +110,14 @@ actor Collection {
     #expect(try context.fetchCount(FetchDescriptor<Album>()) == 0)
   }
 
-  @Test func `the tables have the indexes that the classes name`() async throws {
+  @Test func `the store of expanded classes has their entities and column names`() async throws {
     let store = try await open().stores[0]
     let album = try store.schema.entity(named: "Album")
     #expect(album.attributes.contains { $0.name == "isNewest" && $0.column == "is_new" })
     #expect(try await open().stores[0].schema.entities.map(\.name).contains("Band"))
   }
 
-  @Test func `an actor works in its own context`() async throws {
+  @Test func `an expanded actor works in its own context`() async throws {
     let collection = Collection(modelContainer: try await open())
     #expect(try await collection.add("one") == 1)
     #expect(try await collection.add("two") == 2)

@@ -2,7 +2,7 @@
 import Testing
 
 @Suite struct ExpansionTests {
-  @Test func `a model expands to what one writes by hand`() {
+  @Test func `a model expands to the code that one writes by hand`() {
     expectExpansion(
       of: #"""
         @Model
@@ -157,7 +157,7 @@ import Testing
     )
   }
 
-  @Test func `an actor gets a context`() {
+  @Test func `an expanded actor gets a context`() {
     expectExpansion(
       of: """
         @ModelActor

@@ -112,7 +112,7 @@ import Testing
       ),
     ] as [(String, String, String?)]
   )
-  func `a mistake in a property is reported, with its fix`(
+  func `a mistake in a property is reported with its fix`(
     member: String,
     message: String,
     fixed: String?
@@ -122,7 +122,7 @@ import Testing
     #expect(refusals.first?.fixed == fixed)
   }
 
-  @Test func `several relationships to one class name their inverses`() throws {
+  @Test func `several relationships to one class must name their inverses`() throws {
     let member = """
         @Relationship var home: [Match] = []
         @Relationship(deleteRule: .cascade) var guest: [Match]
@@ -173,7 +173,7 @@ import Testing
       ),
     ] as [(String, String, String?)]
   )
-  func `a mistake in a declaration is reported, with its fix`(
+  func `a mistake in a declaration is reported with its fix`(
     source: String,
     message: String,
     fixed: String?
@@ -183,7 +183,7 @@ import Testing
     #expect(refusals.first?.fixed == fixed)
   }
 
-  @Test func `what is right, or the class's own affair, is left alone`() throws {
+  @Test func `correct properties and members without storage are left unchanged`() throws {
     let member = """
         var total: Int { 5 }
         static var count = 0
