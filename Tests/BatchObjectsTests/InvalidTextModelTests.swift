@@ -53,7 +53,7 @@ private final class Note: ManagedObject, PersistentModel {
 
   private func note() throws -> Note { try #require(try context.fetch(Note.self).first) }
 
-  @Test func `other properties are saved, and the bytes stay`() throws {
+  @Test func `an object with invalid text saves other properties and keeps the bytes`() throws {
     let note = try note()
     #expect(note.body == " \u{fffd} ")
     #expect(try note.value(forKey: "body") == .invalidText([0x20, 0xe9, 0x20]))
@@ -64,9 +64,7 @@ private final class Note: ManagedObject, PersistentModel {
     #expect(!context.hasChanges)
   }
 
-  @Test func `a changed text with some of them repaired is refused, with entity, property and row`()
-    throws
-  {
+  @Test func `the error of a partly repaired invalid text names entity, property and row`() throws {
     let note = try note()
     note.n = 2
     note.body = note.body.replacing(" ", with: "")
@@ -77,7 +75,7 @@ private final class Note: ManagedObject, PersistentModel {
     #expect(try row() == ["text6BE9 20E920 1"])
   }
 
-  @Test func `another text, and other bytes, can be set`() throws {
+  @Test func `an invalid text can be replaced by another text or by other bytes`() throws {
     let note = try note()
     note.body = "é"
     try context.save()
@@ -90,7 +88,7 @@ private final class Note: ManagedObject, PersistentModel {
     #expect(try row() == ["text6BE9 FF 3"])
   }
 
-  @Test func `a reference to a row with such a key has the bytes of the key`() async throws {
+  @Test func `a reference to a row with an invalid text key has the key's bytes`() async throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE use (id INTEGER PRIMARY KEY, note TEXT REFERENCES note)",

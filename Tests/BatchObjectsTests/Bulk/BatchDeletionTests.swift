@@ -31,7 +31,9 @@ private final class Node: ManagedObject, PersistentModel {
     return ModelContext(container)
   }
 
-  @Test func `rows of a chunk may refer to each other, and to none that stays`() async throws {
+  @Test func `a batch deletion may delete rows that refer to each other but not rows in use`()
+    async throws
+  {
     let path = try TestDatabase.make(
       in: directory,
       """
@@ -54,7 +56,8 @@ private final class Node: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: ["rowid INTEGER", "rowid TEXT, _rowid_, oid TEXT"])
-  func `related rows are found whatever the names of their columns`(_ columns: String) async throws
+  func `a batch deletion finds related rows whatever their columns are named`(_ columns: String)
+    async throws
   {
     let path = try TestDatabase.make(
       in: directory,
@@ -82,7 +85,7 @@ private final class Node: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `a request leaves no table of its work behind, also if it fails`() async throws {
+  @Test func `a batch request leaves no temporary table, even if it fails`() async throws {
     let path = directory.file("depot.db")
     let context = ModelContext(try await Depot.open(path))
     try TestDatabase.make(

@@ -54,7 +54,7 @@ private final class Node: ManagedObject, PersistentModel {
     return ModelContext(try await ModelContainer(for: Node.self, configurations: configuration))
   }
 
-  @Test func `rows that keep each other are deleted together, whatever the chunk size`()
+  @Test func `a batch deletion deletes rows that refer to each other in one chunk of any size`()
     async throws
   {
     try TestDatabase.make(
@@ -75,7 +75,8 @@ private final class Node: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM nodes") == ["0"])
   }
 
-  @Test func `rows that refer to deleted ones are told, with their table and number`()
+  @Test
+  func `the error of a denied batch deletion names the referring table and its number of rows`()
     async throws
   {
     try TestDatabase.make(
@@ -95,7 +96,7 @@ private final class Node: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [false, true])
-  func `an upsert need not set what an existing row has`(tracksHistory: Bool) async throws {
+  func `an upsert need not set the values of an existing row`(tracksHistory: Bool) async throws {
     try TestDatabase.make(
       in: directory,
       "INSERT INTO nodes (id, code, name) VALUES (1, 'a', 'old'), (2, 'b', 'old')"
@@ -127,7 +128,7 @@ private final class Node: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `a temporary identifier does not claim that its object was never saved`()
+  @Test func `the error of a temporary identifier considers that its object may have been saved`()
     async throws
   {
     let context = try await context()

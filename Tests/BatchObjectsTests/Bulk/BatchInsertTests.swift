@@ -23,9 +23,7 @@ private final class Part: ManagedObject, PersistentModel {
     directory = try TemporaryDirectory()
   }
 
-  @Test func `the key column is listed once, whatever the case of its letters`()
-    async throws
-  {
+  @Test func `a batch insert lists the key column once, whatever its case`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE parts (NUMBER INTEGER PRIMARY KEY, name TEXT)",
@@ -64,7 +62,7 @@ private final class Part: ManagedObject, PersistentModel {
     return (path, ModelContext(try await Shop.open(path)))
   }
 
-  @Test func `an upsert leaves a row of a sub-entity one, and refuses one of another entity`()
+  @Test func `an upsert keeps the entity of a sub-entity's row and refuses one of another entity`()
     async throws
   {
     let (path, context) = try await cars()

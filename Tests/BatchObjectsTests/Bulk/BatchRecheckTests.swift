@@ -13,7 +13,9 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  @Test func `rows that no longer match when their chunk comes are left alone`() async throws {
+  @Test func `a batch request leaves rows unchanged that no longer match when their chunk begins`()
+    async throws
+  {
     let path = try Shop.make(in: directory)
     try TestDatabase.make(
       in: directory,
@@ -42,7 +44,9 @@ import Testing
   }
 
   @Test(arguments: [1, 3, 5_000])
-  func `a predicate over identifiers tells the rows of each chunk`(_ chunkSize: Int) async throws {
+  func `a predicate over identifiers selects exactly the rows of each chunk`(_ chunkSize: Int)
+    async throws
+  {
     let path = try Shop.make(in: directory)
     try TestDatabase.make(
       in: directory,
@@ -90,7 +94,9 @@ import Testing
     )
   }
 
-  @Test func `an identifier names the row with exactly its key`() async throws {
+  @Test func `an identifier in a batch request selects only the row with exactly its key`()
+    async throws
+  {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE words (word TEXT PRIMARY KEY COLLATE NOCASE, text TEXT)",
@@ -118,7 +124,8 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 5_000])
-  func `what a request does itself does not decide which rows match`(_ chunkSize: Int) async throws
+  func `the changes of a batch request itself do not affect which rows match`(_ chunkSize: Int)
+    async throws
   {
     let path = directory.file("depot.db")
     let context = ModelContext(try await Depot.open(path))

@@ -114,7 +114,7 @@ private final class Ratio: ManagedObject, PersistentModel {
   private let fiats = #Predicate<Car> { $0.maker == "FIAT" }
 
   @Test(arguments: [1, 7, 5_000])
-  func `C73 a batch update reports count and ids, and contexts see it when it is merged`(
+  func `C73 a batch update reports count and ids, and contexts see it once it is merged`(
     _ chunkSize: Int
   ) async throws {
     let context = ModelContext(try await Shop.open(path))
@@ -136,7 +136,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(nothing.identifiers == nil)
   }
 
-  @Test func `a request for the status reports only success`() async throws {
+  @Test func `a batch request for the status reports only success`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var update = BatchUpdateRequest(where: fiats, [.set(\.maker, to: "FCA")])
     update.resultType = .status
@@ -284,7 +284,9 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try counts() == [before[0] - before[1], 0, 0])
   }
 
-  @Test func `C77 merging deleted ids makes the count 0 in the other context`() async throws {
+  @Test func `C77 merged deletions of a batch request make the count 0 in another context`()
+    async throws
+  {
     let container = try await Shop.open(path)
     let (context, other) = (ModelContext(container), ModelContext(container))
     let cars = try other.fetch(FetchDescriptor(predicate: fiats))
@@ -299,7 +301,7 @@ private final class Ratio: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 2, 5_000])
-  func `C78 a batch insert stops when its closure says so, and resolves duplicates by policy`(
+  func `C78 a batch insert stops when its closure says so and resolves duplicates by policy`(
     _ chunkSize: Int
   ) async throws {
     let context = ModelContext(try await openLibrary())
@@ -335,7 +337,9 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try titles() == ["new a2", "B1", "C1", "new d2", "new e2"])
   }
 
-  @Test func `an identifier names no row of another entity in the same table`() async throws {
+  @Test func `an identifier in a batch request names no row of another entity in its table`()
+    async throws
+  {
     let context = ModelContext(try await Shop.open(path))
     let sports = try context.fetchIdentifierList(FetchDescriptor<SportCar>())
     let count = sports.count
@@ -348,7 +352,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT kind FROM cars WHERE id = \(id)") == ["1"])
   }
 
-  @Test func `a constant that its column cannot store is refused`() async throws {
+  @Test func `a batch update refuses a constant that its column cannot store`() async throws {
     try TestDatabase.make(
       "ratios.db",
       in: directory,
@@ -366,7 +370,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try context.execute(BatchUpdateRequest<Ratio>([.set(\.ratio, to: 2)])).count == 1)
   }
 
-  @Test func `assigned keys differ from those of other new rows`() async throws {
+  @Test func `keys assigned by a batch insert differ from those of other new rows`() async throws {
     try TestDatabase.make(
       "keys.db",
       in: directory,
@@ -385,7 +389,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(named.persistentModelID.primaryKey == "p9")
   }
 
-  @Test func `a batch insert assigns keys, and sets the entity of sub-entities`() async throws {
+  @Test func `a batch insert assigns keys and sets the entity of sub-entities`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var request = BatchInsertRequest<SportCar>(1...3) { speed, row in
       row.set(\.maker, to: "Lotus")
@@ -406,7 +410,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `C79 a batch update increments the version, so values read before conflict`()
+  @Test func `C79 a batch update increments the version and conflicts with values read before`()
     async throws
   {
     let context = ModelContext(try await openLibrary())
@@ -417,7 +421,7 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(code { try context.save() } == .mergeConflict)
   }
 
-  @Test func `a failing chunk leaves earlier chunks committed`() async throws {
+  @Test func `a failing chunk of a batch update leaves earlier chunks committed`() async throws {
     let context = ModelContext(try await openLibrary())
     var request = BatchUpdateRequest<Book>([
       .set(\.title, toSQL: "CASE WHEN id < 3 THEN 'done' ELSE abs(-9223372036854775808) END")

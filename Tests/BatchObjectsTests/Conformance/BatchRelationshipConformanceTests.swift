@@ -23,7 +23,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT ifnull(customer_id, '-') FROM purchases ORDER BY id")
   }
 
-  @Test func `C156 a batch update sets a to-one relationship, by object, identifier, name or nil`()
+  @Test func `C156 a batch update sets a to-one relationship by object, identifier, name or nil`()
     async throws
   {
     let context = ModelContext(try await Market.open(path))
@@ -49,7 +49,7 @@ import Testing
     #expect(try context.fetch(Purchase.self).map(\.customer?.name) == [nil, "Ada", "Ada"])
   }
 
-  @Test func `C157 a batch insert sets to-one relationships, and the history records them`()
+  @Test func `C157 a batch insert sets to-one relationships and records them in the history`()
     async throws
   {
     var configuration = ModelConfiguration(path: path)

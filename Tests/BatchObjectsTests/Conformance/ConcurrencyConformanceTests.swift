@@ -17,7 +17,9 @@ import Testing
 
   // MARK: What the compiler refuses
 
-  @Test func `C16 identifiers cross tasks; objects and contexts do not compile across`() throws {
+  @Test func `C16 identifiers may cross tasks, but objects and contexts do not compile across`()
+    throws
+  {
     let (status, messages) = try SwiftCompiler.compile(
       objectImports + """
         func name(_ identifier: PersistentIdentifier, _ background: BackgroundContext) async throws -> String {
@@ -63,9 +65,7 @@ import Testing
 
   // MARK: Several contexts
 
-  @Test func `C71 work on several background contexts leaves the same store as serial work`()
-    async throws
-  {
+  @Test func `C71 several background contexts leave the same store as serial work`() async throws {
     try TestDatabase.make(
       "staff.db",
       in: directory,

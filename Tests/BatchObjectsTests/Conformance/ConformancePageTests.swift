@@ -107,7 +107,7 @@ import Testing
     return page
   }
 
-  @Test func `the page lists every conformance test`() throws {
+  @Test func `the conformance page lists every conformance test`() throws {
     let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appendingPathComponent("../../../Documentation/Conformance.md").standardizedFileURL
     let expected = try page()
@@ -118,7 +118,7 @@ import Testing
     #expect(found == expected, "write it anew with BATCH_WRITE_PAGES=1")
   }
 
-  @Test func `no number is given twice`() throws {
+  @Test func `no conformance number is given twice`() throws {
     let numbers = try items().map(\.number)
     #expect(Set(numbers).count == numbers.count, "\(numbers)")
   }

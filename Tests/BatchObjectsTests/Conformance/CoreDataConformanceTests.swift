@@ -82,8 +82,7 @@ import Testing
     }
   }
 
-  @Test func `C168 attributes have the names and types of the model, in every entity`() async throws
-  {
+  @Test func `C168 attributes have the model's names and types in every entity`() async throws {
     let expected: [CoreDataFixture: [String: [String: String]]] = [
       .cars: [
         "Car": Self.car, "SportCar": Self.car,
@@ -152,7 +151,7 @@ import Testing
 
   // MARK: Values
 
-  @Test func `C170 every date is the moment that Core Data stored, as ISO 8601`() async throws {
+  @Test func `C170 a date is the moment that Core Data stored, in ISO 8601`() async throws {
     let attributes: [CoreDataFixture: [(entity: String, name: String, column: String, sql: String)]]
     attributes = [
       .cars: [
@@ -197,7 +196,7 @@ import Testing
     #expect(person["updatedAt"] == .text("2021-04-07T15:52:49.639Z"))
   }
 
-  @Test func `C171 every UUID is its text, and every other value as stored`() async throws {
+  @Test func `C171 a UUID is its text, and every other value is as stored`() async throws {
     for fixture in CoreDataFixture.allCases {
       let context = try await context(fixture)
       let model = try #require(context.container.stores[0].coreData)
@@ -233,7 +232,8 @@ import Testing
 
   // MARK: Hierarchies
 
-  @Test func `C172 an entity has the rows of its number and of its sub-entities`() async throws {
+  @Test func `C172 an entity has the rows of its own number and of its sub-entities`() async throws
+  {
     let counts: [CoreDataFixture: [String: Int]] = [
       .cars: ["Car": 125, "SportCar": 10, "ExpensiveSportCar": 5, "Person": 20],
       .books: [
@@ -280,7 +280,7 @@ import Testing
 
   // MARK: Relationships
 
-  @Test func `C174 every to-one relationship leads to the object, and its inverse to all of them`()
+  @Test func `C174 a to-one relationship leads to its object, and its inverse to all its objects`()
     async throws
   {
     let context = try await context(.cars)
@@ -390,7 +390,7 @@ import Testing
 
   // MARK: Reading only
 
-  @Test func `C179 a Core Data store is read-only, and saving to it is refused`() async throws {
+  @Test func `C179 a Core Data store is read-only and refuses to save`() async throws {
     let context = try await context(.cars)
     let before = try directory.contents()
     #expect(context.container.stores[0].isReadOnly)
@@ -404,7 +404,7 @@ import Testing
     #expect(try directory.changes(since: before) == [])
   }
 
-  @Test func `C180 reading a store with a write-ahead log changes no byte, and creates no file`()
+  @Test func `C180 reading a store with a write-ahead log changes no byte and creates no file`()
     async throws
   {
     // As a killed app leaves it: the log has a row that the file lacks.

@@ -103,7 +103,7 @@ import Testing
     #expect(try context.fetchIdentifiers(sportCars).map(\.primaryKey) == ["p2", "p3"])
   }
 
-  @Test func `C39 in predicates id is rejected and persistentModelID accepted`() async throws {
+  @Test func `C39 a predicate rejects id and accepts persistentModelID`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let predicate = Predicate<Order> { row in
       PredicateExpressions.Equal(
@@ -118,7 +118,7 @@ import Testing
     #expect(error?.remedy?.contains("persistentModelID") == true)
   }
 
-  @Test func `C40 an id fetch returns ids only and registers no object`() async throws {
+  @Test func `C40 a fetch of ids registers no object`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let descriptor = FetchDescriptor<Order>(predicate: #Predicate { $0.price > 100 })
     #expect(try context.fetchIdentifiers(descriptor).map(\.primaryKey) == ["p2", "p3", "p4"])
@@ -126,7 +126,7 @@ import Testing
     #expect(context.registeredModels.isEmpty)
   }
 
-  @Test func `C41 an id fetch finds sub-entities of the requested class`() async throws {
+  @Test func `C41 a fetch of ids finds sub-entities of the requested class`() async throws {
     let context = ModelContext(try await Shop.open(path))
     func count<Model: Car & PersistentModel>(
       _ type: Model.Type,
@@ -151,7 +151,9 @@ import Testing
     #expect(try count(SportCar.self, #Predicate { $0.maker == "FIAT" }) == 0)
   }
 
-  @Test func `C42 an id fetch has temporary ids when pending changes are included`() async throws {
+  @Test func `C42 a fetch of ids returns temporary ids when pending changes are included`()
+    async throws
+  {
     let (context, employees) = try await pending()
     var descriptor = FetchDescriptor(predicate: isPaid, sortBy: [.reverse(\.name)])
     let identifiers = try context.fetchIdentifiers(descriptor)
@@ -179,7 +181,9 @@ import Testing
     #expect(employees.count == 5)
   }
 
-  @Test func `C44 a count follows the same membership`() async throws {
+  @Test func `C44 a count includes the objects that the fetch with the same options returns`()
+    async throws
+  {
     let (context, employees) = try await pending()
     var descriptor = FetchDescriptor(predicate: isPaid)
     #expect(try context.fetchCount(descriptor) == 3)
@@ -192,7 +196,7 @@ import Testing
     #expect(employees.count == 5)
   }
 
-  @Test func `C48 offset and limit apply to sorted objects, pending or not`() async throws {
+  @Test func `C48 offset and limit apply to the sorted objects, pending or not`() async throws {
     let (context, employees) = try await pending()
     var descriptor = FetchDescriptor<Employee>(sortBy: [.forward(\.salary)], fetchLimit: 2)
     descriptor.fetchOffset = 1
@@ -203,7 +207,8 @@ import Testing
     #expect(employees.count == 5)
   }
 
-  @Test func `C49 an offset beyond the end is empty, no limit means all, and 0 none`() async throws
+  @Test func `C49 an offset beyond the end gives nothing, no limit gives all, and limit 0 nothing`()
+    async throws
   {
     let context = ModelContext(try await Shop.open(path))
     var descriptor = FetchDescriptor<Car>(fetchOffset: 4)
@@ -235,7 +240,7 @@ import Testing
     }
   }
 
-  @Test func `C45 properties ignore pending changes`() async throws {
+  @Test func `C45 a fetch of properties ignores pending changes`() async throws {
     let (context, employees) = try await pending()
     let descriptor = FetchDescriptor(predicate: isPaid, sortBy: [.forward(\.name)])
     let rows = try context.fetchProperties(descriptor)
@@ -249,8 +254,7 @@ import Testing
     #expect(employees.count == 5)
   }
 
-  @Test
-  func `C46 properties are all attributes or the requested ones; a to-one relationship is an id`()
+  @Test func `C46 a fetch of properties has all or the requested attributes, and ids for to-one`()
     async throws
   {
     let context = ModelContext(try await Market.open(try Market.make(in: directory)))
@@ -272,7 +276,7 @@ import Testing
     #expect(toMany?.code == .unknownAttribute)
   }
 
-  @Test func `C51 no properties to fetch means all of them`() async throws {
+  @Test func `C51 a fetch of properties without a list of them returns all`() async throws {
     let context = ModelContext(try await Shop.open(path))
     var descriptor = FetchDescriptor<Order>(predicate: #Predicate { $0.price == 200 })
     #expect(descriptor.propertiesToFetch.isEmpty)
@@ -283,7 +287,8 @@ import Testing
     #expect(try context.fetchProperties(descriptor).map(\.values) == [["note": .text("two")]])
   }
 
-  @Test func `C47 sub-entities can be excluded, in the store and in pending changes`() async throws
+  @Test func `C47 sub-entities can be excluded from the store's objects and pending ones`()
+    async throws
   {
     let context = ModelContext(try await Shop.open(path))
     let new = SportCar()

@@ -27,7 +27,7 @@ import Testing
 
   private let byKey = FetchDescriptor<Employee>(predicate: #Predicate { $0.salary > 20 })
 
-  @Test func `a collection creates its objects again after a reset`() throws {
+  @Test func `a collection fetched in batches creates its objects again after a reset`() throws {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 10)
     let first = employees[0]
@@ -38,7 +38,7 @@ import Testing
     #expect(context.registeredModels.count == 10)
   }
 
-  @Test func `an index without a store is an error`() throws {
+  @Test func `a call with the index of a missing store is an error`() throws {
     let context = ModelContext(container)
     for place in [-1, 1, .max] {
       let history = #expect(throws: BatchError.self) {
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func `C50 a collection creates a batch at a time and keeps only the last one`() throws {
+  @Test func `C50 a collection fetched in batches keeps only its last batch of objects`() throws {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 10)
     #expect(employees.count == 980)
@@ -66,7 +66,7 @@ import Testing
     #expect(Array(employees.reversed().prefix(3)).map(\.salary) == [1_000, 999, 998])
   }
 
-  @Test func `identifiers come in batches too`() throws {
+  @Test func `identifiers are fetched in batches too`() throws {
     let context = ModelContext(container)
     let identifiers = try context.fetchIdentifiers(byKey, batchSize: 7)
     #expect(identifiers.map(\.primaryKey) == (21...1_000).map { "p\($0)" })
@@ -75,7 +75,7 @@ import Testing
     #expect(error?.code == .invalidSQL)
   }
 
-  @Test func `a collection has unsaved objects at its end`() throws {
+  @Test func `a collection fetched in batches ends with the unsaved objects`() throws {
     let context = ModelContext(container)
     let new = Employee("new", salary: 5_000)
     context.insert(new)
@@ -94,7 +94,10 @@ import Testing
     #expect(employees[0] === new)
   }
 
-  @Test func `an object whose row was deleted since the fetch is a fault that reports it`() throws {
+  @Test
+  func `an object whose row was deleted since the fetch is a fault that reports the deletion`()
+    throws
+  {
     let context = ModelContext(container)
     let employees = try context.fetch(byKey, batchSize: 3)
     try TestDatabase.make("staff.db", in: directory, "DELETE FROM employees WHERE id = 22")
@@ -103,7 +106,7 @@ import Testing
     #expect(error?.code == .objectNotFound)
   }
 
-  @Test func `enumeration visits every object with a batch in memory`() throws {
+  @Test func `an enumeration visits every object with at most two batches in memory`() throws {
     let context = ModelContext(container)
     var salaries: [Int] = []
     var greatest = 0
@@ -115,7 +118,7 @@ import Testing
     #expect(greatest <= 20)
   }
 
-  @Test func `enumeration refuses unsaved changes, unless they are allowed`() throws {
+  @Test func `an enumeration refuses unsaved changes unless they are allowed`() throws {
     let context = ModelContext(container)
     var count = 0
     let error = #expect(throws: BatchError.self) {
@@ -142,7 +145,7 @@ import Testing
     #expect(try context.fetchCount(saved) == 980)
   }
 
-  @Test func `objects saved between two batches are enumerated too`() throws {
+  @Test func `an enumeration includes objects that are saved between two batches`() throws {
     let context = ModelContext(container)
     for number in 1...7 { context.insert(Employee("new \(number)", salary: 9_000 + number)) }
     let new = FetchDescriptor<Employee>(predicate: #Predicate { $0.salary > 9_000 })
@@ -156,7 +159,7 @@ import Testing
     #expect(collection.map(\.name).sorted() == names.sorted())
   }
 
-  @Test func `C53 resolving identifiers reports how many have no row, unless told to skip them`()
+  @Test func `C53 resolving identifiers reports the number without a row unless told to skip them`()
     throws
   {
     let context = ModelContext(container)

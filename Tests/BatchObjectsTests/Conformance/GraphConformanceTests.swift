@@ -62,8 +62,7 @@ import Testing
     #expect(try person("Dan", in: other).boss?.name == "Ada")
   }
 
-  @Test
-  func `C104 a new object whose to-many relationship holds a context's objects is saved too`()
+  @Test func `C104 saving a new object that relates to a context's objects saves them together`()
     async throws
   {
     let context = try await context()
@@ -151,7 +150,7 @@ import Testing
   // MARK: Deleting
 
   @Test(arguments: Family.Place.allCases)
-  func `C116 fetches and relationships omit what a deletion cascades to before the save`(
+  func `C116 fetches and relationships omit cascaded deletions before the save`(
     place: Family.Place
   ) async throws {
     let context = try await context(place)
@@ -177,7 +176,9 @@ import Testing
     #expect(try names({ (toy: Toy) in toy.name }, in: context.container) == ["mouse"])
   }
 
-  @Test func `C117 what a deletion nullifies refers to nothing before the save`() async throws {
+  @Test func `C117 an object nullified by a deletion refers to nothing before the save`()
+    async throws
+  {
     let context = try await context()
     let (ada, bob) = (try person("Ada", in: context), try person("Bob", in: context))
     let passport = try #require(ada.passport)
@@ -193,8 +194,7 @@ import Testing
     withExtendedLifetime(other) {}
   }
 
-  @Test
-  func `C118 an object inserted again before the save regains everything its deletion took`()
+  @Test func `C118 a deleted object inserted again before the save regains its related objects`()
     async throws
   {
     let context = try await context()
@@ -317,7 +317,8 @@ import Testing
     #expect(passport.owner === bob && context.hasChanges)
   }
 
-  @Test func `related objects are appended one by one without reading them each time`() async throws
+  @Test func `related objects appended one by one to an unread relationship are saved once each`()
+    async throws
   {
     let context = try await context()
     let ada = try person("Ada", in: context)

@@ -55,7 +55,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     try context.save()
   }
 
-  @Test func `C80 three saves are three transactions; deleting those before one leaves that one`()
+  @Test func `C80 each save is a transaction of the history, and earlier ones can be deleted`()
     async throws
   {
     let context = ModelContext(try await open())
@@ -110,7 +110,7 @@ private final class Remembered: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 5_000])
-  func `batch requests are in the history, each chunk a transaction`(
+  func `the history records each chunk of a batch request as a transaction`(
     _ chunkSize: Int
   ) async throws {
     let context = ModelContext(try await open())
@@ -145,7 +145,9 @@ private final class Remembered: ManagedObject, PersistentModel {
     #expect(try context.fetchHistory().count == history.count)
   }
 
-  @Test func `a batch insert that finds a row is recorded as an update of it`() async throws {
+  @Test func `the history records a batch insert that finds an existing row as an update`()
+    async throws
+  {
     let context = ModelContext(try await open())
     try TestDatabase.make("staff.db", in: directory, "CREATE UNIQUE INDEX n ON employees (name)")
     for conflict in [BatchInsertRequest<Remembered>.Conflict.update, .ignore] {
@@ -166,7 +168,7 @@ private final class Remembered: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `a store without history, and a failing save, record nothing`() async throws {
+  @Test func `a store without history and a failing save record no history`() async throws {
     let silent = ModelContext(try await open(tracksHistory: false))
     try saveThrice(silent)
     #expect(try silent.fetchHistory().isEmpty)

@@ -123,8 +123,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(try rows() == ["one 2", "second 1", "new 1"])
   }
 
-  @Test func `C142 endless changes by willSave are an error, and so is saving in it`() async throws
-  {
+  @Test func `C142 endless changes by willSave and saving in it are errors`() async throws {
     let context = try await open()
     func spawn(_ article: Article) {
       let next = Article("next")
@@ -153,7 +152,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(error.code == .valueMismatch)
   }
 
-  @Test func `C143 didSave is called when all is committed, and not if a save fails`()
+  @Test func `C143 didSave is called once everything is committed, and not if a save fails`()
     async throws
   {
     let context = try await open()
@@ -175,7 +174,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(deleted.calls == ["willDelete two", "willSave", "didSave permanent"])
   }
 
-  @Test func `C144 willDelete is called for deleted objects, by hand or by a rule`() async throws {
+  @Test func `C144 willDelete is called for objects deleted by hand or by a rule`() async throws {
     let context = try await open()
     let one = try #require(context.fetch(Article.self, limit: 1).first)
     let two = try #require(one.parts.first)
@@ -192,7 +191,7 @@ final class Article: ManagedObject, PersistentModel {
     #expect(new.calls == ["willDelete new"] && !context.hasChanges)
   }
 
-  @Test func `C145 all problems of validation are reported together, by object and property`()
+  @Test func `C145 all validation problems are reported together, by object and property`()
     async throws
   {
     let context = try await open()

@@ -117,7 +117,8 @@ import Testing
     #expect(error?.code == .foreignIdentifier)
   }
 
-  @Test func `C14 encoding a decoded identifier gives the same, with slashes escaped or not`()
+  @Test
+  func `C14 encoding a decoded identifier gives identical bytes, with slashes escaped or not`()
     async throws
   {
     let (_, identifier) = try await first()

@@ -34,7 +34,7 @@ import Testing
     #expect(throws: BatchError.self) { _ = try body() }?.code
   }
 
-  @Test func `C10 a temporary id yields nothing in another context`() async throws {
+  @Test func `C10 a temporary id gives no object in another context`() async throws {
     let container = try await Shop.open(path)
     let (own, context) = (ModelContext(container), ModelContext(container))
     let car = Car()
@@ -163,9 +163,7 @@ import Testing
     #expect(code { try context.model(for: foreign).value(forKey: "a") } == .foreignIdentifier)
   }
 
-  @Test func `C28 firing a fault without a row fails, and gives no silent empty object`()
-    async throws
-  {
+  @Test func `C28 firing a fault without a row fails and returns no empty object`() async throws {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
     let fault = context.model(for: identifier("Order", 999, in: container))
@@ -215,8 +213,7 @@ import Testing
     #expect(order.changedValues == ["price": .integer(99)])
   }
 
-  @Test
-  func `C35 the same id twice is the same instance in one context, and different ones in two`()
+  @Test func `C35 an id gives a single instance per context, and different ones in two contexts`()
     async throws
   {
     let container = try await Shop.open(path)
@@ -238,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func `a row has one identifier, with the key as it is stored`() async throws {
+  @Test func `a row has one identifier, with the key as stored`() async throws {
     let path = try TestDatabase.make(
       "keys.db",
       in: directory,
@@ -298,7 +295,7 @@ import Testing
     }
   }
 
-  @Test func `a key of text that is not UTF-8 also names its row`() async throws {
+  @Test func `an identifier with a text key that is not UTF-8 finds its row`() async throws {
     let path = try TestDatabase.make(
       "bytes.db",
       in: directory,
@@ -321,7 +318,7 @@ import Testing
     )
   }
 
-  @Test func `a row that moves to another entity has another object`() async throws {
+  @Test func `a row that moves to another entity gets another object`() async throws {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
     context.stalenessInterval = 0
@@ -349,7 +346,7 @@ import Testing
     #expect(try context.fetch(SportCar.self).count == 5)
   }
 
-  @Test func `C36 actor[id, as: Wrong.self] is nil; actor[id, as: Right.self] returns it`()
+  @Test func `C36 actor[id, as: Wrong.self] is nil, and actor[id, as: Right.self] is the object`()
     async throws
   {
     let container = try await Shop.open(path)
@@ -360,8 +357,7 @@ import Testing
     #expect(await !background.isPresent(identifier, as: Order.self))
   }
 
-  @Test
-  func `C37 the URI look-up: a non-fault immediately, a fault verified, missing and bad ones nil`()
+  @Test func `C37 a URI look-up returns registered objects and existing rows, and nil otherwise`()
     async throws
   {
     let container = try await Shop.open(path)
@@ -376,7 +372,7 @@ import Testing
     #expect(try context.model(with: try #require(URL(string: "http://a/b/p1"))) == nil)
   }
 
-  @Test func `C70 performAndWait is re-entrant; perform runs on the context's own executor`()
+  @Test func `C70 performAndWait is re-entrant, and perform runs on the context's own executor`()
     async throws
   {
     let background = try await Shop.open(path).newBackgroundContext()
@@ -394,7 +390,7 @@ import Testing
     #expect(background.performAndWait { $0.registeredModels.count } == 0)
   }
 
-  @Test func `C72 shouldDeleteInaccessibleFaults: true gives deleted and zeroed, false an error`()
+  @Test func `C72 shouldDeleteInaccessibleFaults gives a deleted, zeroed object and no error`()
     async throws
   {
     let container = try await Shop.open(path)

@@ -24,7 +24,7 @@ import Testing
     try TestDatabase.rows(path, "SELECT name, salary FROM employees WHERE id = 1").first ?? []
   }
 
-  @Test func `C60 error policy: the second writer fails with one conflict and both snapshots`()
+  @Test func `C60 the error policy fails the second writer with one conflict and both snapshots`()
     async throws
   {
     let container = try await Staff.open(path)
@@ -80,30 +80,35 @@ import Testing
     #expect(try stored() == [.text(name), .integer(Int64(salary))])
   }
 
-  @Test func `C61 store trump: the store wins where both changed, the rest is saved`() async throws
+  @Test func `C61 store trump keeps the store's value where both changed, and saves the rest`()
+    async throws
   {
     try await expect("FromCtx1", 99, of: .mergeByPropertyStoreTrump, salaries: (nil, 99))
     try await expect("FromCtx1", 50, of: .mergeByPropertyStoreTrump, salaries: (50, nil))
   }
 
-  @Test func `C62 object trump: the object wins where both changed, the rest stays`() async throws {
+  @Test func `C62 object trump keeps the object's value where both changed, and the store's rest`()
+    async throws
+  {
     try await expect("FromCtx2", 50, of: .mergeByPropertyObjectTrump, salaries: (50, nil))
     try await expect("FromCtx2", 99, of: .mergeByPropertyObjectTrump, salaries: (50, 99))
   }
 
-  @Test func `C63 overwrite: the object wins everywhere, even where it changed nothing`()
+  @Test func `C63 overwrite keeps the object's values everywhere, even unchanged ones`()
     async throws
   {
     try await expect("FromCtx2", 10, of: .overwrite, salaries: (50, nil))
     try await expect("FromCtx2", 99, of: .overwrite, salaries: (nil, 99))
   }
 
-  @Test func `C64 rollback: the store wins everywhere, and nothing is left to save`() async throws {
+  @Test func `C64 rollback keeps the store's values everywhere and leaves nothing to save`()
+    async throws
+  {
     try await expect("FromCtx1", 10, of: .rollback, salaries: (nil, 99))
     try await expect("FromCtx1", 50, of: .rollback, salaries: (50, nil))
   }
 
-  @Test func `C65 different rows never conflict`() async throws {
+  @Test func `C65 changes of different rows never conflict`() async throws {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     try alice(in: first).salary = 1
@@ -120,7 +125,7 @@ import Testing
     MergePolicy.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite,
     .rollback,
   ])
-  func `the policy resolves a row deleted elsewhere and changed here`(policy: MergePolicy)
+  func `the merge policy resolves a row deleted elsewhere and changed here`(policy: MergePolicy)
     async throws
   {
     let container = try await Staff.open(path)
@@ -146,7 +151,7 @@ import Testing
   }
 
   @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite])
-  func `a restored row has all its values, or is a conflict if they are unknown`(
+  func `a restored row has all its values, or conflicts if they are unknown`(
     policy: MergePolicy
   ) async throws {
     let container = try await Staff.open(path)
@@ -172,7 +177,7 @@ import Testing
     MergePolicy.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite,
     .rollback,
   ])
-  func `the policy resolves a row changed elsewhere and deleted here`(policy: MergePolicy)
+  func `the merge policy resolves a row changed elsewhere and deleted here`(policy: MergePolicy)
     async throws
   {
     let context = ModelContext(try await Staff.open(path))
@@ -194,7 +199,7 @@ import Testing
     }
   }
 
-  @Test func `a row that both delete is no conflict`() async throws {
+  @Test func `a row that both contexts delete is no conflict`() async throws {
     let context = ModelContext(try await Staff.open(path))
     context.delete(try alice(in: context))
     try TestDatabase.make("staff.db", in: directory, "DELETE FROM employees")
@@ -202,7 +207,9 @@ import Testing
     #expect(!context.hasChanges)
   }
 
-  @Test func `a version column stands for the whole row, and increments`() async throws {
+  @Test func `a version column detects changes anywhere in the row and is incremented`()
+    async throws
+  {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     let one = try first.fetch(VersionedEmployee.self)
@@ -230,7 +237,7 @@ import Testing
     #expect(new.revision == 1)
   }
 
-  @Test func `C66 merged: updates show, inserts register, deletes leave an isDeleted instance`()
+  @Test func `C66 merged changes show updates, register inserts and mark deleted objects`()
     async throws
   {
     let container = try await Staff.open(path)
@@ -258,7 +265,7 @@ import Testing
     #expect(throws: BatchError.self) { try second.existingModel(for: deleted) }
   }
 
-  @Test func `C67 changes are merged by ids or URIs, into several contexts`() async throws {
+  @Test func `C67 changes are merged by ids or URIs into several contexts`() async throws {
     let container = try await Staff.open(path)
     let contexts = [ModelContext(container), ModelContext(container)]
     let employees = try contexts.map { try alice(in: $0) }
@@ -272,7 +279,7 @@ import Testing
     #expect(!employees[0].isDeleted)
   }
 
-  @Test func `C68 automatic merging: the next perform sees the save; without it, none does`()
+  @Test func `C68 a context sees another's save at the next perform only with automatic merging`()
     async throws
   {
     let container = try await Staff.open(path)
@@ -286,9 +293,7 @@ import Testing
     #expect(await other.name == "Alice")
   }
 
-  @Test func `automatic merging shows in a context without an executor at the next fetch`()
-    async throws
-  {
+  @Test func `a context without an executor merges automatically at its next fetch`() async throws {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     second.automaticallyMergesChangesFromParent = true
@@ -318,7 +323,7 @@ import Testing
     #expect(employees[1].salary == 77)
   }
 
-  @Test func `merging does not overwrite others' changes of the same attribute`() async throws {
+  @Test func `merging does not overwrite the context's own change of an attribute`() async throws {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     for reads in [true, false] {
@@ -355,7 +360,7 @@ import Testing
     #expect(alice.salary == 5)
   }
 
-  @Test func `more changes than an inbox holds refresh everything`() async throws {
+  @Test func `more merged changes than an inbox holds refresh all objects`() async throws {
     let container = try await Staff.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     second.automaticallyMergesChangesFromParent = true
@@ -370,7 +375,7 @@ import Testing
     #expect(employees[1].name == "Eve" && employees[1].salary == 99)
   }
 
-  @Test func `listeners are notified of saves, by identifiers`() async throws {
+  @Test func `listeners are notified of saves by identifiers`() async throws {
     let container = try await Staff.open(path)
     let stream = container.savedChanges()
     let context = ModelContext(container)

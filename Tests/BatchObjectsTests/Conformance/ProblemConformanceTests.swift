@@ -46,7 +46,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     return try #require(found.first)
   }
 
-  @Test func `C131 a constraint that refuses a save names object, property, value and remedy`()
+  @Test func `C131 the error of a violated constraint names object, property, value and remedy`()
     async throws
   {
     let context = ModelContext(try await Club.openStrict(path))
@@ -118,7 +118,8 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM members") == ["2"])
   }
 
-  @Test func `C133 an object that others refer to is named when it cannot be deleted`() async throws
+  @Test func `C133 the error of a denied deletion names the object and what refers to it`()
+    async throws
   {
     let context = ModelContext(
       try await ModelContainer(for: Applicant.self, configurations: ModelConfiguration(path: path))
@@ -137,7 +138,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(eve.isDeleted && context.deletedModelsArray == [eve])
   }
 
-  @Test func `C134 a property that the mapping lacks is named, with its class`() async {
+  @Test func `C134 the error of an unmapped property names the property and its class`() async {
     func message(_ bytes: [UInt8]?) -> String { String(decoding: bytes ?? [], as: UTF8.self) }
     var result = await #expect(
       processExitsWith: .failure,
@@ -205,7 +206,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `C136 a new object has the constant defaults of its columns before it is saved`()
+  @Test func `C136 a new object has its columns' constant defaults before it is saved`()
     async throws
   {
     let context = ModelContext(try await Club.openStrict(path))
@@ -225,7 +226,7 @@ private final class Forgetful: ManagedObject, PersistentModel {
     #expect(carol.joined != nil)
   }
 
-  @Test func `C137 defaults are as the store converts them, and expressions are left to the store`()
+  @Test func `C137 defaults have the store's conversions, and expressions are left to the store`()
     async throws
   {
     let defaults: [(text: String, type: String, isConstant: Bool)] = [

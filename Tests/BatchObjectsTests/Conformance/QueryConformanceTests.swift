@@ -164,7 +164,7 @@ final class Shade: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `C194 predicates are composed at run time, with all, any and not`() async throws {
+  @Test func `C194 predicates are composed at run time with all, any and not`() async throws {
     let context = try await market()
     func totals(_ predicate: Predicate<Purchase>) throws -> [Int] {
       try context.fetch(FetchDescriptor(predicate: predicate)).map(\.total)
@@ -227,7 +227,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect("\(Predicate<Sample>.not(isCafe))".contains("cafe"))
   }
 
-  @Test func `C196 an order by a property of related objects has those without one first`()
+  @Test func `C196 sorting by a related object's property puts objects without one first`()
     async throws
   {
     let context = try await market()
@@ -248,7 +248,7 @@ final class Shade: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `C197 related objects are filtered, counted and searched`() async throws {
+  @Test func `C197 a predicate filters, counts and searches related objects`() async throws {
     let context = try await market()
     func names(_ predicate: Predicate<Customer>) throws -> [String] {
       let order: [SortTerm<Customer>] = [.forward(\.name), .reverse(\.name)]
@@ -279,7 +279,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(error?.code == .unsupportedPredicate)
   }
 
-  @Test func `C199 counts, sums, averages and extremes need no objects`() async throws {
+  @Test func `C199 counts, sums, averages and extremes create no objects`() async throws {
     let context = try await market()
     let all = AggregateQuery(
       FetchDescriptor<Purchase>(),
@@ -355,7 +355,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(all.count == 1 && all[0] == 50)
   }
 
-  @Test func `C202 a fetch descriptor crosses tasks`() async throws {
+  @Test func `C202 a fetch descriptor may cross tasks`() async throws {
     let path = try Market.make(in: directory)
     let container = try await Market.open(path)
     var descriptor = FetchDescriptor<Purchase>(
@@ -374,7 +374,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(sums == [20, 30])
   }
 
-  @Test func `C203 a plan is described in words, and names the missing index`() async throws {
+  @Test func `C203 a plan is described in words and names the missing index`() async throws {
     let path = try Market.make(in: directory)
     let context = ModelContext(try await Market.open(path))
     let descriptor = FetchDescriptor<Purchase>(predicate: #Predicate { $0.total == 10 })
@@ -396,7 +396,7 @@ final class Shade: ManagedObject, PersistentModel {
     #expect(try context.explain(FetchDescriptor<Purchase>()).missingIndexes.isEmpty)
   }
 
-  @Test func `C205 a plan of groups is like a fetch's, and reads no row`()
+  @Test func `C205 a plan of a grouped query reads no row and names the missing index`()
     async throws
   {
     let path = try Market.make(in: directory)

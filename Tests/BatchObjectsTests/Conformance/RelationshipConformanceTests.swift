@@ -12,8 +12,7 @@ import Testing
     directory = try TemporaryDirectory()
   }
 
-  @Test
-  func `C90 a table of pairs is found by its foreign keys, whatever its name, also of itself`()
+  @Test func `C90 a table of pairs is found by its foreign keys, even between rows of one table`()
     async throws
   {
     let path = try TestDatabase.make(
@@ -54,7 +53,7 @@ import Testing
     #expect(try club.relatedObjects(forKey: "people") == [people[0]])
   }
 
-  @Test func `related objects are read together with the fetched ones`() async throws {
+  @Test func `related objects are prefetched with the fetched ones`() async throws {
     let context = ModelContext(try await Market.open(try Market.make(in: directory)))
     var descriptor = FetchDescriptor<Purchase>(sortBy: [.forward(\.total)])
     descriptor.relationshipKeyPathsForPrefetching = [\.customer, \.tags]

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: Family.Place.allCases)
-  func `C113 history: a to-one relationship is an update of the object, and of both others`(
+  func `C113 the history records a to-one change for the object and both partners`(
     place: Family.Place
   ) async throws {
     let context = try await context(place)
@@ -56,7 +56,9 @@ import Testing
     )
   }
 
-  @Test func `C114 history: joining or parting a pair is an update of both`() async throws {
+  @Test func `C114 the history records joining or parting a pair as an update of both`()
+    async throws
+  {
     let context = try await context()
     let people = try context.fetch(FetchDescriptor<Person>())
     let clubs = try context.fetch(FetchDescriptor<Circle>())
@@ -75,7 +77,7 @@ import Testing
     #expect(try last(context) == ["delete Circle p1"])
   }
 
-  @Test func `C115 history: an insertion is an update of the objects it is related to`()
+  @Test func `C115 the history records an insertion as an update of the related objects too`()
     async throws
   {
     let context = try await context()
@@ -112,7 +114,7 @@ import Testing
     #expect(try last(context) == ["update Person p2 name"])
   }
 
-  @Test func `an earlier version's history is refused`() async throws {
+  @Test func `the history of an earlier version is refused`() async throws {
     let path = directory.file("family.db")
     _ = try await Family.open(.file, in: directory)
     try TestDatabase.make(

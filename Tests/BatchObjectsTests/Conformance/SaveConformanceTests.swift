@@ -45,7 +45,7 @@ private final class Parent: ManagedObject, PersistentModel {
     try TestDatabase.rows(path, sql)
   }
 
-  @Test func `C6 a new object's id is temporary and the object isInserted`() async throws {
+  @Test func `C6 a new object's id is temporary, and the object isInserted`() async throws {
     let context = ModelContext(try await Staff.open(path))
     let employee = Employee("Carol", salary: 30)
     #expect(employee.persistentModelID.isTemporary)
@@ -59,7 +59,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(employee.name == "Carol")
   }
 
-  @Test func `C7 after save the id is permanent and the object has no unsaved changes`()
+  @Test func `C7 a saved object's id is permanent, and the object has no unsaved changes`()
     async throws
   {
     let context = ModelContext(try await Staff.open(path))
@@ -77,8 +77,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(try rows().last == [.text("Carol"), .integer(30)])
   }
 
-  @Test func `C8 obtainPermanentIdentifiers: a permanent id, still inserted, kept by the save`()
-    async throws
+  @Test func `C8 obtainPermanentIdentifiers gives a permanent id that the save keeps`() async throws
   {
     let context = ModelContext(try await Staff.open(path))
     let employee = Employee("Carol", salary: 30)
@@ -119,7 +118,8 @@ private final class Parent: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `C9 obtainPermanentIdentifiers ignores objects that already have one`() async throws {
+  @Test func `C9 obtainPermanentIdentifiers ignores objects that have a permanent id`() async throws
+  {
     let context = ModelContext(try await Staff.open(path))
     let alice = try employee("Alice", in: context)
     let carol = Employee("Carol", salary: 30)
@@ -131,7 +131,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(alice.persistentModelID.primaryKey == "p1")
   }
 
-  @Test func `C25 keys are not reused after delete, save and reopening`() async throws {
+  @Test func `C25 keys are not reused after deleting, saving and reopening`() async throws {
     for key in ["p3", "p4"] {
       let context = ModelContext(try await Staff.open(path))
       let employee = Employee("Carol", salary: 30)
@@ -204,7 +204,7 @@ private final class Parent: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [true, false])
-  func `keys are not reused after a job deleted rows where contexts save`(
+  func `keys of rows deleted by a job are not reused in stores that contexts write`(
     _ isManaged: Bool
   ) async throws {
     let path = try family()
@@ -252,9 +252,7 @@ private final class Parent: ManagedObject, PersistentModel {
     )
   }
 
-  @Test func `C31 existingModel with an unsaved temporary id returns the same instance`()
-    async throws
-  {
+  @Test func `C31 existingModel with an unsaved temporary id returns its object`() async throws {
     let context = ModelContext(try await Staff.open(path))
     let employee = Employee("Carol", salary: 30)
     context.insert(employee)
@@ -275,7 +273,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(found === alice)
   }
 
-  @Test func `C33 delete, save, then reading the id fails; without the save it returns the object`()
+  @Test func `C33 reading a deleted id fails after the save and returns the object before`()
     async throws
   {
     let context = ModelContext(try await Staff.open(path))
@@ -321,7 +319,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(try rows().first == [.text("Eve"), .integer(99)])
   }
 
-  @Test func `C56 refreshAllObjects: a changed object keeps its edit, a clean one is a fault`()
+  @Test func `C56 refreshAllObjects keeps the edits of changed objects and makes others faults`()
     async throws
   {
     let context = ModelContext(try await Staff.open(path))
@@ -332,7 +330,7 @@ private final class Parent: ManagedObject, PersistentModel {
     #expect(bob.isFault)
   }
 
-  @Test func `C57 rollback restores values, undeletes, forgets inserts, and reads nothing`()
+  @Test func `C57 rollback restores values, undeletes, forgets inserts and reads nothing`()
     async throws
   {
     let context = ModelContext(try await Staff.open(path))
@@ -353,7 +351,7 @@ private final class Parent: ManagedObject, PersistentModel {
     try context.save()
   }
 
-  @Test func `C58 save with no changes succeeds, and opens no transaction`() async throws {
+  @Test func `C58 a save without changes succeeds and opens no transaction`() async throws {
     let context = ModelContext(try await Staff.open(path))
     let other = try Connection(path: path)
     try other.execute("BEGIN EXCLUSIVE")
@@ -361,7 +359,7 @@ private final class Parent: ManagedObject, PersistentModel {
     try other.execute("ROLLBACK")
   }
 
-  @Test func `C59 a clean save leaves no strong registrations`() async throws {
+  @Test func `C59 a completed save leaves no strong registrations`() async throws {
     let context = ModelContext(try await Staff.open(path))
     for number in 0..<100 { context.insert(Employee("E\(number)", salary: number)) }
     for employee in try context.fetch(Employee.self) { employee.salary += 1 }

@@ -44,7 +44,7 @@ import Testing
     #expect(try context.fetchCount(FetchDescriptor<Passport>()) == 2)
   }
 
-  @Test func `C102 reading a store in memory never waits for a save of the same thread`()
+  @Test func `C102 reading a store in memory never waits for a save of its own thread`()
     async throws
   {
     let container = try await Family.open(tracksHistory: true)
@@ -216,7 +216,7 @@ import Testing
 
   // MARK: Released contexts
 
-  @Test func `C112 an object that outlives its context throws where it would have to be read`()
+  @Test func `C112 an object that outlives its context throws when it would have to be read`()
     async throws
   {
     let container = try await Family.open()
@@ -257,7 +257,9 @@ import Testing
     }
   }
   #else
-  @Test func `in other builds it is related to nothing, and reads as a placeholder`() async throws {
+  @Test func `a release build gives placeholders for an object that outlives its context`()
+    async throws
+  {
     var context: ModelContext? = try await ModelContext(Family.open())
     let ada = try #require(context).fetch(FetchDescriptor<Person>())[0]
     context?.refresh(ada, mergeChanges: false)

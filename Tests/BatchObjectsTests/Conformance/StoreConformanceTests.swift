@@ -37,7 +37,7 @@ import Testing
     )
   }
 
-  @Test func `C22 each reason why a saved identifier no longer resolves is distinguished`()
+  @Test func `C22 each reason why a saved identifier no longer resolves has its own error`()
     async throws
   {
     let path = try makeCoreDataStore()

@@ -145,7 +145,8 @@ private let busMapping = ModelMapping(
     #expect(!third.hasChanges)
   }
 
-  @Test func `C148 the context's object of the row gets the values`() async throws {
+  @Test func `C148 an upsert gives the new values to the context's object of the row`() async throws
+  {
     let context = ModelContext(try await Club.open(path))
     let (ada, bob) = (try member("Ada", in: context), try member("Bob", in: context))
     bob.age = 21
@@ -175,7 +176,7 @@ private let busMapping = ModelMapping(
     #expect(ada.name == "A." && ada.age == 40 && newer.age == 40)
   }
 
-  @Test func `C149 new objects with the same value overwrite each other in order`()
+  @Test func `C149 new objects with equal unique values overwrite each other in order`()
     async throws
   {
     let context = ModelContext(try await Club.open(path))
@@ -196,7 +197,7 @@ private let busMapping = ModelMapping(
     #expect(teams.map(\.persistentModelID.primaryKey) == ["p3", "p3", "p1"])
   }
 
-  @Test func `C150 relationships of the row stay, and references to the object lead to it`()
+  @Test func `C150 an upsert keeps the row's relationships and redirects references to its object`()
     async throws
   {
     let context = ModelContext(try await Club.open(path))
@@ -237,7 +238,7 @@ private let busMapping = ModelMapping(
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
-  @Test func `C151 other contexts and the history see an update`() async throws {
+  @Test func `C151 other contexts and the history see an upsert as an update`() async throws {
     let container = try await Club.open(path, tracksHistory: true)
     let context = ModelContext(container)
     let other = ModelContext(container)
@@ -260,8 +261,7 @@ private let busMapping = ModelMapping(
     #expect(update.updatedAttributes == ["name"])
   }
 
-  @Test
-  func `C152 values of several properties are unique together, and nil equals nothing`()
+  @Test func `C152 several properties can be unique together, where nil equals nothing`()
     async throws
   {
     let context = ModelContext(try await Club.open(path))
@@ -299,7 +299,8 @@ private let busMapping = ModelMapping(
     #expect(again.persistentModelID.primaryKey == "p10")
   }
 
-  @Test func `C153 uniqueness that the table does not enforce is an invalid mapping`() async throws
+  @Test func `C153 a uniqueness that the table does not enforce is an invalid mapping`()
+    async throws
   {
     let configuration = ModelConfiguration(path: path)
     var error = await #expect(throws: BatchError.self) {
@@ -380,7 +381,7 @@ private let busMapping = ModelMapping(
     #expect([same, new, wrong].map(\.persistentModelID.primaryKey) == ["p1", "p4", "p5"])
   }
 
-  @Test func `a row of a sub-entity keeps its entity, and one of another entity is refused`()
+  @Test func `an upsert keeps the entity of a sub-entity's row and refuses one of another entity`()
     async throws
   {
     let path = try TestDatabase.make(

@@ -105,7 +105,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM sqlite_schema") == tables)
   }
 
-  @Test func `values of every type are read as they were set`() async throws {
+  @Test func `values of every type are read from made tables as they were set`() async throws {
     let path = directory.file("new.db")
     let context = ModelContext(try await open(path))
     let harbor = Harbor()
@@ -187,7 +187,9 @@ import Testing
     #expect(try context.fetch(FetchDescriptor<Pilot>()).allSatisfy { $0.ships.isEmpty })
   }
 
-  @Test func `tables that differ are reported column by column, and left alone`() async throws {
+  @Test func `tables that differ from the classes are reported by column and left unchanged`()
+    async throws
+  {
     let path = try TestDatabase.make(
       in: directory,
       """
@@ -230,7 +232,7 @@ import Testing
     #expect(missing?.remedy == "name Match.self among the classes of the container")
   }
 
-  @Test func `a missing file is not created for reading, nor without classes`() async throws {
+  @Test func `a missing file is created neither for reading nor without classes`() async throws {
     let path = directory.file("none.db")
     let reading = await error(Self.all, ModelConfiguration(path: path, isReadOnly: true))
     #expect(reading?.code == .fileAccess)

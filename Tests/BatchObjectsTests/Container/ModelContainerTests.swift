@@ -19,13 +19,13 @@ import Testing
     }
   }
 
-  @Test func `a container without a database is refused, and says what to pass`() async {
+  @Test func `the error of a container without a database says what to pass`() async {
     let refused = await error()
     #expect(refused?.code == .invalidMapping)
     #expect(refused?.description.contains("ModelConfiguration(path: …), or .inMemory") == true)
   }
 
-  @Test func `a writable store keeps the UUID that its first container gave it`() async throws {
+  @Test func `a writable store keeps the UUID that its first container assigned`() async throws {
     let path = try TestDatabase.makeNumbers(1, in: directory)
     let first = try await ModelContainer(configurations: ModelConfiguration(path: path))
     let second = try await ModelContainer(
@@ -35,7 +35,7 @@ import Testing
     #expect(first.stores[0].identity == second.stores[0].identity)
   }
 
-  @Test func `a store that is opened for reading is not written`() async throws {
+  @Test func `a read-only store is not written`() async throws {
     let path = try TestDatabase.makeNumbers(1, in: directory)
     let before = try Data(contentsOf: URL(fileURLWithPath: path))
     let container = try await ModelContainer(
@@ -46,7 +46,7 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
 
-  @Test func `a Core Data store keeps its own UUID and gets no table of ours`() async throws {
+  @Test func `a Core Data store keeps its own UUID and gets no further table`() async throws {
     let uuid = "753753D3-A961-4901-AB05-8CC48B1D3853"
     let path = try TestDatabase.make(
       in: directory,
@@ -58,7 +58,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM sqlite_schema") == ["Z_METADATA"])
   }
 
-  @Test func `a configuration names the extensions that its schema needs`() async throws {
+  @Test func `a configuration loads the extensions that its schema needs`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT)",
@@ -88,8 +88,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT id FROM a") == ["7"])
   }
 
-  @Test func `an initial schema that fails, or ends the transaction, leaves nothing`() async throws
-  {
+  @Test func `an initial schema that fails or ends the transaction leaves no table`() async throws {
     let path = directory.file("new.db")
     for script in ["CREATE TABLE a (id); CREATE TABLE a (id)", "CREATE TABLE a (id); COMMIT"] {
       let error = await error(ModelConfiguration(path: path, initialSchema: script))
@@ -98,13 +97,13 @@ import Testing
     }
   }
 
-  @Test func `a file that is missing is an error unless there is a schema to make it`() async {
+  @Test func `a missing file is an error without an initial schema`() async {
     #expect(await error(ModelConfiguration(path: directory.file("none")))?.code == .fileAccess)
     let inNoFolder = ModelConfiguration(path: directory.file("no/where"), initialSchema: "")
     #expect(await error(inNoFolder)?.code == .fileAccess)
   }
 
-  @Test func `a path that names no file, or would be cut off, is refused`() async {
+  @Test func `a path that is empty or contains NUL is refused`() async {
     for path in ["", directory.file("a\0b")] {
       for schema in [nil, ""] {
         let configuration = ModelConfiguration(path: path, initialSchema: schema)
@@ -115,7 +114,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: directory.file("a")))
   }
 
-  @Test func `a class that is named twice is one class`() async throws {
+  @Test func `a class that is given twice counts once`() async throws {
     let container = try await ModelContainer(
       for: [Badge.self, Person.self] + Family.types,
       configurations: [ModelConfiguration(inMemoryWith: Family.schema)]
@@ -123,7 +122,7 @@ import Testing
     #expect(container.stores[0].schema.entities.count { $0.name == "Badge" } == 1)
   }
 
-  @Test func `a store in memory is shared by a container and by nothing else`() async throws {
+  @Test func `each container has its own store in memory`() async throws {
     let configuration = ModelConfiguration(
       inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY); INSERT INTO a VALUES (1), (2)"
     )
@@ -134,13 +133,13 @@ import Testing
     #expect(try await first.stores[0].fetchCount(FetchRequest(entity: "a")) == 2)
   }
 
-  @Test func `two stores of one UUID do not fit into one container`() async throws {
+  @Test func `a container refuses two stores with one UUID`() async throws {
     let path = try TestDatabase.makeNumbers(1, in: directory)
     let configuration = ModelConfiguration(path: path)
     #expect(await error(configuration, configuration)?.code == .ambiguousStore)
   }
 
-  @Test func `an identifier belongs to the container that has its store`() async throws {
+  @Test func `an identifier resolves only in a container that has its store`() async throws {
     let one = try await ModelContainer(
       configurations: ModelConfiguration(path: try TestDatabase.makeNumbers(3, in: directory)),
       ModelConfiguration(inMemoryWith: "CREATE TABLE pairs (a, b, PRIMARY KEY (a, b))")
@@ -165,7 +164,9 @@ import Testing
     for text in malformed { #expect(one.identifier(for: text) == nil, "\(text)") }
   }
 
-  @Test func `an entity and a key make an identifier if one store has the entity`() async throws {
+  @Test func `an entity and a key make an identifier if exactly one store has the entity`()
+    async throws
+  {
     let path = try Shop.make(in: directory)
     let container = try await Shop.open(path)
     let made = try container.identifier(ofEntity: "car", key: .integer(3))

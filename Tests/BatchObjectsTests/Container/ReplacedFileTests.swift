@@ -48,7 +48,7 @@ import Testing
     #expect(try rows() == ["Alice10", "Bob20", "Cleo30"])
   }
 
-  @Test func `a save of objects that were read from the file before is refused`() async throws {
+  @Test func `a save of objects that were read from the replaced file is refused`() async throws {
     let context = ModelContext(try await Staff.open(path))
     let employees = try context.fetch(FetchDescriptor<Employee>(sortBy: [.forward(\.name)]))
     try replace()
@@ -58,7 +58,7 @@ import Testing
     #expect(try rows() == ["Alice10", "Bob20"])
   }
 
-  @Test func `batch requests are refused`() async throws {
+  @Test func `a batch request against a replaced file is refused`() async throws {
     let context = ModelContext(try await Staff.open(path))
     context.insert(Employee("Cleo", salary: 30))
     try context.save()
@@ -74,7 +74,7 @@ import Testing
     #expect(try rows() == ["Alice10", "Bob20"])
   }
 
-  @Test func `a history token does not outlive a backup, however much is saved afterwards`()
+  @Test func `a history token expires when a backup is restored, whatever is saved afterwards`()
     async throws
   {
     func container() async throws -> ModelContainer {

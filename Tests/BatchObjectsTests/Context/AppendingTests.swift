@@ -22,9 +22,7 @@ import Testing
     return person.pets.map(\.name)
   }
 
-  @Test func `what is set in between on the other side is not forgotten by what is appended`()
-    async throws
-  {
+  @Test func `appended objects respect changes made meanwhile on the other side`() async throws {
     let (context, ada) = try await family()
     ada.pets.append(Pet("a"))
     ada.pets.append(Pet("b"))
@@ -43,9 +41,7 @@ import Testing
     #expect(try saved(context, ada) == ["Tom", "b", "c", "d", "e", "f"])
   }
 
-  @Test func `however the array is changed before it is set, its objects are related`()
-    async throws
-  {
+  @Test func `a changed array of related objects is saved, however it was changed`() async throws {
     let (context, ada) = try await family()
     ada.pets.append(Pet("a"))
     let read = ada.pets
@@ -66,7 +62,7 @@ import Testing
     #expect(try Set(saved(context, ada)) == ["d", "a", "Tom", "b", "c", "e", "g"])
   }
 
-  @Test func `a new object keeps what is appended until it comes into a context`() async throws {
+  @Test func `a new object keeps its appended objects until it enters a context`() async throws {
     let (context, ada) = try await family()
     let eve = Person("Eve")
     for name in ["a", "b", "c"] { eve.pets.append(Pet(name)) }
@@ -84,7 +80,7 @@ import Testing
     #expect(try saved(context, eve) == ["Rex", "a", "c", "d", "e", "f", "g", "h"])
   }
 
-  @Test func `objects of both sides are appended to pairs`() async throws {
+  @Test func `objects can be appended to pairs from both sides`() async throws {
     let (context, ada) = try await family()
     let clubs = try context.fetch(FetchDescriptor<Circle>())
     #expect(ada.clubs.count == 2)
@@ -101,7 +97,7 @@ import Testing
 
   /// `BATCH_MEASURE` is the greatest number of pets that times are printed for.
   @Test(.enabled(if: ProcessInfo.processInfo.environment["BATCH_MEASURE"] != nil))
-  func `appending takes about as long for each object, however many there are`() async throws {
+  func `appending takes about equally long for each object, however many there are`() async throws {
     let most = ProcessInfo.processInfo.environment["BATCH_MEASURE"].flatMap { Int($0) } ?? 0
     for count in [2_000, 8_000, 32_000, 100_000] where count <= max(most, 2_000) {
       let (context, ada) = try await family()

@@ -51,7 +51,7 @@ import Testing
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
-  @Test func `a store in memory is written by several contexts`() async throws {
+  @Test func `several contexts write one store in memory`() async throws {
     let container = try await ModelContainer(
       configurations: ModelConfiguration(
         inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER)"

@@ -52,7 +52,7 @@ import Testing
     return steps
   }
 
-  @Test func `objects in several contexts are what a naive graph says`() async throws {
+  @Test func `objects in several contexts agree with a naive graph`() async throws {
     let count = Self.number("BATCH_GRAPH_STEPS") ?? 1_500
     let first = Self.number("BATCH_SEED") ?? .random(in: 0..<1 << 40)
     let length = Self.number("BATCH_GRAPH_LENGTH") ?? 60

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct HistoryTests {
   @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite])
-  func `what a save that overrules others ends is an update of whom they have related`(
+  func `the history records relationships that an overruling save ends as updates`(
     _ policy: MergePolicy
   ) async throws {
     let container = try await Family.open(tracksHistory: true)
@@ -29,15 +29,13 @@ import Testing
     #expect(names(own[2]) == ["staff"])
     #expect(names(own[0]).isEmpty)
   }
-  @Test func `a limit below 0 is refused`() async throws {
+  @Test func `a negative limit of the history is refused`() async throws {
     let context = ModelContext(try await Family.open(tracksHistory: true))
     #expect(try context.fetchHistory(limit: 0).isEmpty)
     let error = #expect(throws: BatchError.self) { try context.fetchHistory(limit: -1) }
     #expect(error?.code == .invalidSQL)
   }
-  @Test func `a token beyond the end of the history is refused, as after a restored backup`()
-    async throws
-  {
+  @Test func `a history token beyond the end of the history is refused`() async throws {
     let directory = try TemporaryDirectory()
     let container = try await Family.open(.file, in: directory, tracksHistory: true)
     let context = ModelContext(container)

@@ -48,7 +48,7 @@ private final class Note: ManagedObject, PersistentModel {
     #expect(try await Accountant(container).total() == 600)
   }
 
-  @Test func `contexts in the background read one store at the same time`() async throws {
+  @Test func `background contexts read one store simultaneously`() async throws {
     let container = try await Shop.open(try Shop.make(in: directory))
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<8 {
@@ -125,7 +125,9 @@ private final class Note: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `without BATCH_CONCURRENCY_DEBUG none of these uses ends the process`() async {
+  @Test func `a use of a context off its queue ends no process without BATCH_CONCURRENCY_DEBUG`()
+    async
+  {
     // So it is the debug mode that ends it above, and nothing else.
     await #expect(processExitsWith: .success) {
       unsetenv("BATCH_CONCURRENCY_DEBUG")
@@ -133,7 +135,7 @@ private final class Note: ManagedObject, PersistentModel {
     }
   }
 
-  @Test func `an executor gives its context to its own work only`() async throws {
+  @Test func `an executor gives its context only to its own work`() async throws {
     await #expect(processExitsWith: .failure) {
       let container = try await ModelContainer(
         configurations: ModelConfiguration(inMemoryWith: "CREATE TABLE a (id INTEGER PRIMARY KEY)")

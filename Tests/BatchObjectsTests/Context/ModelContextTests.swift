@@ -29,7 +29,7 @@ import Testing
     #expect(orders[1]["price"] == .integer(200))
   }
 
-  @Test func `an unclaimed table has dynamic objects`() async throws {
+  @Test func `a table without a class has dynamic objects`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let people = try context.fetch(FetchRequest(entity: "people", orderBy: [.init("age")]))
     #expect(people.map { $0["name"] } == [.text("Bob"), .text("Ada")])
@@ -39,8 +39,7 @@ import Testing
     #expect(error?.remedy == "did you mean \"name\"?")
   }
 
-  @Test func `a row that does not fit its class is an error that names row and attribute`()
-    async throws
+  @Test func `the error of a row that does not fit its class names row and attribute`() async throws
   {
     let context = ModelContext(try await Shop.open(path))
     let error = #expect(throws: BatchError.self) { try context.fetch(Order.self) }
@@ -49,7 +48,7 @@ import Testing
     #expect(error?.message.contains("\"price\" is declared Int") == true)
   }
 
-  @Test func `what a getter could not say, the next throwing call says, once`() async throws {
+  @Test func `an error in a getter is thrown once by the next throwing call`() async throws {
     let container = try await Shop.open(path)
     let context = ModelContext(container)
     let uri = "x-coredata://\(container.stores[0].identity.uuid)/Order"
@@ -76,7 +75,7 @@ import Testing
     #expect(error?.code == .noContext)
   }
 
-  @Test func `a reset also removes an object whose key a new one has by now`() async throws {
+  @Test func `a reset also removes a deleted object whose key a new one has taken`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let old = try #require(try context.fetch(FetchRequest(entity: "people")).first)
     context.delete(old)
@@ -89,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `values of a row that turned out to be gone are an error once they are forgotten`(
+  func `reading an object whose row is known to be gone is an error`(
     isMerged: Bool
   ) async throws {
     let context = ModelContext(try await Shop.open(path))

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func `whichever write fails, neither the store nor the context has changed`() async throws {
+  @Test func `a failing write leaves the store and the context unchanged`() async throws {
     let writer = try Connection(path: path)
     try writer.execute("CREATE TABLE fuse (n INTEGER)")
     try writer.execute("INSERT INTO fuse VALUES (0)")
@@ -68,7 +68,7 @@ import Testing
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
-  @Test func `a commit that fails leaves all unsaved`() async throws {
+  @Test func `a failing commit leaves all objects unsaved`() async throws {
     let path = try TestDatabase.make(
       "keys.db",
       in: directory,
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: [MergePolicy.error, .mergeByPropertyStoreTrump])
-  func `an object whose row is gone is a conflict, also where its class would validate it`(
+  func `a changed object whose row is gone conflicts before its class validates it`(
     policy: MergePolicy
   ) async throws {
     let rows = """
@@ -114,7 +114,7 @@ import Testing
     #expect(try context.fetchCount(FetchDescriptor<Badge>()) == 0)
   }
 
-  @Test func `a database that is locked is busy, and can be saved to later`() async throws {
+  @Test func `a save to a locked database reports it as busy and succeeds later`() async throws {
     let container = try await ModelContainer(
       for: Employee.self,
       configurations: ModelConfiguration(path: path, busyTimeout: .zero)
@@ -133,7 +133,7 @@ import Testing
     #expect(carol.persistentModelID.primaryKey == "p3")
   }
 
-  @Test func `of two stores neither is written if one refuses`() async throws {
+  @Test func `a save to two stores writes neither if one refuses`() async throws {
     let other = try TestDatabase.make(
       "other.db",
       in: directory,
@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `a transaction that throws is undone`() async throws {
+  @Test func `a transaction that throws is rolled back`() async throws {
     struct Cancelled: Error {}
     let context = ModelContext(try await Staff.open(path))
     let alice = try #require(try context.fetch(Employee.self, limit: 1).first)
@@ -171,7 +171,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT salary FROM employees") == .integer(99))
   }
 
-  @Test func `a row that a trigger leaves out is an error`() async throws {
+  @Test func `a row that a trigger ignores is an error`() async throws {
     try TestDatabase.make(
       "staff.db",
       in: directory,
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func `stores that cannot be written are refused`() async throws {
+  @Test func `a save to a read-only store is refused`() async throws {
     let container = try await ModelContainer(
       for: Employee.self,
       configurations: ModelConfiguration(path: path, isReadOnly: true)

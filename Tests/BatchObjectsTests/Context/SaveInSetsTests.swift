@@ -41,9 +41,7 @@ import Testing
     }
   }
 
-  @Test func `a value is as its column converts it, without being read again`()
-    async throws
-  {
+  @Test func `a saved value has its column's conversion without being read again`() async throws {
     let types = ["INTEGER", "TEXT", "REAL", "NUMERIC", "BLOB", "", "VARCHAR(3)", "DOUBLE", "ANY"]
     let columns = types.indices.map { "c\($0)" }
     let declared = zip(columns, types).map { "\($0) \($1)" }.joined(separator: ", ")
@@ -64,7 +62,7 @@ import Testing
     #expect(said(new, columns) == said(try objects(ModelContext(container), "t"), columns))
   }
 
-  @Test func `defaults, generated columns and triggers have their part`() async throws {
+  @Test func `a saved object includes defaults, generated columns and triggers`() async throws {
     let container = try await container(
       """
       CREATE TABLE t(
@@ -100,7 +98,9 @@ import Testing
     }
   }
 
-  @Test func `among many objects the one that somebody else has changed is found`() async throws {
+  @Test func `a save of many objects finds the one that another connection has changed`()
+    async throws
+  {
     let container = try await container(
       "CREATE TABLE t(id INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
       "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'x'), (9, 9, 'x'), (1000, 4, 'x')"
@@ -144,7 +144,7 @@ import Testing
     #expect(try ModelContext(context.container).fetch(FetchDescriptor<Badge>()).map(\.label) == [2])
   }
 
-  @Test func `custom SQL is part of the save, and cannot end it`() async throws {
+  @Test func `custom SQL is part of the save and cannot end it`() async throws {
     let container = try await container(
       "CREATE TABLE t(id INTEGER PRIMARY KEY, n INTEGER)",
       "CREATE TABLE total(n INTEGER CHECK (n < 10))",

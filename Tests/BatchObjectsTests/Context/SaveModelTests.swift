@@ -368,7 +368,7 @@ import Testing
   }
 
   @Test(arguments: 0..<16)
-  func `three contexts do what a naive twin does`(seed: Int) async throws {
+  func `three contexts agree with a naive twin`(seed: Int) async throws {
     var trial = try await Trial(seed: UInt64(seed))
     for _ in 0..<400 { try trial.step() }
     #expect(trial.saves > 20)

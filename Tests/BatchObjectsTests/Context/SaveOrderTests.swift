@@ -22,7 +22,7 @@ import Testing
     #expect(circles == chosen.map(\.persistentModelID))
   }
 
-  @Test func `delete rules hold in the order of their relationships' names`() async throws {
+  @Test func `delete rules apply in the order of their relationships' names`() async throws {
     let context = ModelContext(try await Family.open())
     let people = try context.fetch(FetchDescriptor<Person>())
     context.delete(people[0])

@@ -17,7 +17,7 @@ import Testing
     #expect(throws: BatchError.self) { _ = try body() }?.code
   }
 
-  @Test func `properties of each kind are stored as their columns are`() async throws {
+  @Test func `properties of each kind are stored in their columns' form`() async throws {
     let path = try Shop.make(in: directory)
     let context = ModelContext(try await Shop.open(path))
     let order = Order()
@@ -45,7 +45,7 @@ import Testing
     #expect(try order.committedValues()["price"] == .integer(5))
   }
 
-  @Test func `only what was set is written`() async throws {
+  @Test func `a save writes only the properties that were set`() async throws {
     let path = try Staff.make(in: directory)
     try TestDatabase.make(
       "staff.db",
@@ -64,7 +64,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM log") == ["Bert"])
   }
 
-  @Test func `setting a value back leaves nothing to save`() async throws {
+  @Test func `setting a property back leaves nothing to save`() async throws {
     let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
     let alice = try #require(try context.fetch(Employee.self, limit: 1).first)
     alice.salary = 11
@@ -73,7 +73,7 @@ import Testing
     #expect(!alice.hasChanges && !context.hasChanges)
   }
 
-  @Test func `columns that were not set have their defaults, and what triggers make of them`()
+  @Test func `columns that were not set get their defaults and the results of triggers`()
     async throws
   {
     let path = try TestDatabase.make(
@@ -101,7 +101,7 @@ import Testing
     #expect(object["at"] == .text("then") && object["b"] == .text("y!"))
   }
 
-  @Test func `a value that does not fit is refused, immediately or by the next throwing call`()
+  @Test func `a value that does not fit is refused immediately or by the next throwing call`()
     async throws
   {
     let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
@@ -121,7 +121,7 @@ import Testing
     #expect(code { try context.save() } == .valueMismatch)
   }
 
-  @Test func `a new row without a value that its class demands is refused`() async throws {
+  @Test func `a new object without a value that its class requires is refused`() async throws {
     let path = try Staff.make(in: directory)
     let context = ModelContext(try await Staff.open(path))
     context.insert(Employee())
@@ -155,7 +155,9 @@ import Testing
     #expect(code { try new.setValue(.integer(2), forKey: "id") } == .immutableAttribute)
   }
 
-  @Test func `text keys are set, UUID keys are made, and missing ones are an error`() async throws {
+  @Test func `text keys are set, UUID keys are generated, and missing keys are errors`()
+    async throws
+  {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE tags (name TEXT PRIMARY KEY, weight REAL) WITHOUT ROWID",
@@ -193,7 +195,7 @@ import Testing
     #expect(tag.modelContext == nil)
   }
 
-  @Test func `a value that a database cannot store is refused, and never passes for nil`()
+  @Test func `a value that the database cannot store is refused and never stored as nil`()
     async throws
   {
     let path = try TestDatabase.make(
@@ -240,7 +242,7 @@ import Testing
     #expect(rows == [[.integer(1), .null, .real(2), .text("{\"x\":3}")]])
   }
 
-  @Test func `a key that becomes free may be given to another object before the save`() async throws
+  @Test func `a deleted object's key may be given to another object before the save`() async throws
   {
     let path = try Staff.make(in: directory)
     let context = ModelContext(try await Staff.open(path))
@@ -267,7 +269,7 @@ import Testing
     #expect(try TestDatabase.rows(path, "SELECT * FROM tags") == [[.text("a"), .real(2)]])
   }
 
-  @Test func `objects of other contexts, or no longer of any, are refused`() async throws {
+  @Test func `objects of another context or of none are refused`() async throws {
     let container = try await Staff.open(try Staff.make(in: directory))
     let (first, second) = (ModelContext(container), ModelContext(container))
     let alice = try #require(try first.fetch(Employee.self, limit: 1).first)
@@ -297,9 +299,7 @@ import Testing
     #expect(code { try second.save() } == .unknownEntity)
   }
 
-  @Test func `an object whose context is gone has no values, and reports it where it can`()
-    async throws
-  {
+  @Test func `an object whose context is gone throws instead of reading values`() async throws {
     let container = try await Staff.open(try Staff.make(in: directory))
     var context: ModelContext? = ModelContext(container)
     let employees = try context?.fetch(Employee.self) ?? []
@@ -311,7 +311,7 @@ import Testing
     #expect(employees[1].salary == 20)
   }
 
-  @Test func `an object without its context answers no question and takes no value`() async {
+  @Test func `an object whose context is gone traps instead of answering`() async {
     await #expect(processExitsWith: .failure) {
       let container = try await ModelContainer(
         configurations: ModelConfiguration(
@@ -328,9 +328,7 @@ import Testing
     }
   }
 
-  @Test func `rolling back forgets what could not be set, and not what could not be read`()
-    async throws
-  {
+  @Test func `a rollback forgets a refused value but not a failed read`() async throws {
     let container = try await Staff.open(try Staff.make(in: directory))
     let context = ModelContext(container)
     let alice = try #require(try context.fetch(Employee.self, limit: 1).first)
@@ -350,7 +348,7 @@ import Testing
     try context.save()
   }
 
-  @Test func `a row of very many columns is compared as well`() async throws {
+  @Test func `a row with 1,900 columns is compared for conflicts`() async throws {
     let columns = (0..<1_900).map { "c\($0)" }.joined(separator: ", ")
     let path = try TestDatabase.make(
       in: directory,
@@ -367,7 +365,7 @@ import Testing
     #expect(code { try context.save() } == .mergeConflict)
   }
 
-  @Test func `an object in no store cannot be deleted`() async throws {
+  @Test func `an object of an unknown store cannot be deleted`() async throws {
     let context = ModelContext(try await Staff.open(try Staff.make(in: directory)))
     let foreign = PersistentIdentifier(storeIdentifier: "X", entityName: "Y", key: .integer(1))
     context.delete(context.model(for: foreign))
@@ -376,7 +374,7 @@ import Testing
     try context.save()
   }
 
-  @Test func `rows of a hierarchy are inserted with their entity's mark`() async throws {
+  @Test func `a new row of a hierarchy gets its entity's discriminator`() async throws {
     let path = try Shop.make(in: directory)
     let context = ModelContext(try await Shop.open(path))
     let car = ExpensiveSportCar()

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: 0..<16)
-  func `a row has one object, of its own class, however it is looked up`(_: Int) async throws {
+  func `a row has a single object of its own class, however it is looked up`(_: Int) async throws {
     let seed = UInt64.random(in: .min ... .max)
     var random = SeededGenerator(seed: seed)
     let container = try await Shop.open(path)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct UnsavedModelsTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `unsaved objects stay in the order in which they came`(seed: UInt64) {
+  func `unsaved objects keep the order in which they became unsaved`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let objects = (0..<40).map { _ in ManagedObject() }
     var unsaved = UnsavedModels()

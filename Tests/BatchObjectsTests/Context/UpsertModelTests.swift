@@ -191,9 +191,7 @@ import Testing
     }
   }
 
-  @Test func `each row is as if the objects had been saved one by one`()
-    async throws
-  {
+  @Test func `an upserting save has the effect of saving the objects one by one`() async throws {
     for _ in 0..<8 {
       let seed = UInt64.random(in: 0...UInt64.max)
       var trial = try await Trial(seed: seed)

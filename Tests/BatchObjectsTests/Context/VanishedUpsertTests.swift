@@ -31,7 +31,9 @@ import Testing
   }
 
   @Test(arguments: Memory.allCases)
-  func `it is a conflict, and all stays unsaved`(_ memory: Memory) async throws {
+  func `an upsert to a changed object whose row is gone conflicts and leaves all unsaved`(
+    _ memory: Memory
+  ) async throws {
     let (context, changed, new) = try await clash(memory)
     for _ in 0..<2 {
       let error = try #require(throws: BatchError.self) { try context.save() }
@@ -44,7 +46,7 @@ import Testing
   }
 
   @Test(arguments: Memory.allCases, [MergePolicy.mergeByPropertyStoreTrump, .rollback])
-  func `if the change is dropped, the new object has its own row`(
+  func `a new object gets its own row if the policy drops the vanished row's change`(
     _ memory: Memory,
     _ policy: MergePolicy
   ) async throws {
@@ -58,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .overwrite])
-  func `if the row is written again, the new object is that one`(
+  func `a new object takes the vanished row if the policy writes that again`(
     _ policy: MergePolicy
   ) async throws {
     let (context, changed, new) = try await clash(.read)
@@ -70,7 +72,7 @@ import Testing
     #expect(found.map(\.code) == [5] && found.map(\.label) == [3])
   }
 
-  @Test func `values of the row that nobody knows can come from the new object`() async throws {
+  @Test func `a new object can supply the unknown values of a vanished row`() async throws {
     let (context, changed, new) = try await clash(.refreshed)
     context.mergePolicy = .overwrite
     let error = try #require(throws: BatchError.self) { try context.save() }
@@ -83,7 +85,9 @@ import Testing
     #expect(found.map(\.label) == [3] && found.first?.keeper?.name == "Ada")
   }
 
-  @Test func `a refreshed object has values together with those that were not set`() async throws {
+  @Test func `an upsert gives a refreshed object its new values and keeps those not set`()
+    async throws
+  {
     let directory = try TemporaryDirectory()
     let context = ModelContext(try await Club.open(try Club.make(in: directory)))
     let ada = try #require(try context.fetch(Member.self, where: "name = 'Ada'").first)
@@ -97,9 +101,7 @@ import Testing
     #expect(new.persistentModelID == ada.persistentModelID)
     #expect(try context.fetchCount(FetchDescriptor<Member>()) == 3)
   }
-  @Test func `a value that a changed object has read, and its row no longer has, can be set again`()
-    async throws
-  {
+  @Test func `an upsert may set a value that another context has changed meanwhile`() async throws {
     let container = try await Family.open(rows: "INSERT INTO badges VALUES (7, 1, 0, NULL);")
     let (context, other) = (ModelContext(container), ModelContext(container))
     let changed = try #require(try context.fetch(FetchDescriptor<Badge>()).first)

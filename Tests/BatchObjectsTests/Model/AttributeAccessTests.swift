@@ -16,7 +16,7 @@ import Testing
     path = try Shop.make(in: directory)
   }
 
-  @Test func `key paths made at run time read and write what written ones do`() async throws {
+  @Test func `key paths made at run time access the properties of literal ones`() async throws {
     let context = ModelContext(try await Shop.open(path))
     let orders = try context.fetch(Order.self, where: "id < 3")
     let (note, price) = (orders[0].note, orders[1].price)
@@ -29,9 +29,7 @@ import Testing
     }
   }
 
-  @Test func `an object that leaves its context and comes into another one keeps its values`()
-    async throws
-  {
+  @Test func `an object that moves to another context keeps its values`() async throws {
     let container = try await Shop.open(path)
     let order = Order()
     order.price = 30

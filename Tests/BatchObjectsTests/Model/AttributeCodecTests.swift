@@ -14,7 +14,7 @@ import Testing
     Value.codec.decode(Value.codec.encode(value)) == value
   }
 
-  @Test func `a value that was encoded decodes to itself`() throws {
+  @Test func `an encoded value decodes to itself`() throws {
     #expect(survives(Int64.min) && survives(Int.max) && survives(Int32.min) && survives(Int16.max))
     #expect(survives(Int8.min) && survives(-0.1) && survives(Float(0.1)) && survives("é\u{0}"))
     #expect(survives(Data([0, 255])) && survives(true) && survives(false) && survives(UUID()))
@@ -23,7 +23,7 @@ import Testing
     #expect(survives(try #require(URL(string: "https://example.org/a?b=c%20d"))))
   }
 
-  @Test func `a value of another class, or out of range, does not fit`() {
+  @Test func `a value of another class or out of range does not decode`() {
     #expect(decoded(Int8.self, .integer(128)) == nil)
     #expect(decoded(Int.self, .real(1)) == nil)
     #expect(decoded(Int.self, .text("1")) == nil)
@@ -39,7 +39,7 @@ import Testing
     #expect(String.codec.optional.decode(.integer(1)) == nil)
   }
 
-  @Test func `what other writers store is understood`() {
+  @Test func `values stored by other writers are decoded`() {
     #expect(decoded(Double.self, .integer(3)) == 3)
     #expect(decoded(Decimal.self, .real(0.1)) == Decimal(string: "0.1"))
     let octets = [UInt8](0..<16)
@@ -60,7 +60,7 @@ import Testing
     #expect(AttributeCodec<Date>.iso8601.decode(.text("yesterday")) == nil)
   }
 
-  @Test func `a date in text is the same text again, and no date becomes another one`() throws {
+  @Test func `an ISO 8601 date encodes to the text it was decoded from`() throws {
     let codec = AttributeCodec<Date>.iso8601
     for millisecond in 1...999 {
       let digits = String("\(1000 + millisecond)".dropFirst())
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func `a decimal number of more digits than fit does not fit`() throws {
+  @Test func `a decimal with more digits than fit does not decode`() throws {
     let most = "340282366920938463463374607431768211455"
     for text in [most, "-0.\(most)", "\(most)00000", "000\(most).000", "0.\(most)e-9"] {
       #expect(decoded(Decimal.self, .text(text)) == Decimal(string: text), "\(text)")
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func `raw values and JSON that stand for nothing do not fit`() {
+  @Test func `unknown raw values and JSON do not decode`() {
     let raw = AttributeCodec<Order.State>.raw(placeholder: .open)
     #expect(raw.decode(.text("paid")) == .paid && raw.decode(.text("lost")) == nil)
     let json = AttributeCodec<Order.Address>.json(placeholder: Order.Address(city: ""))
@@ -100,7 +100,7 @@ import Testing
     #expect(json.decode(.text("{}")) == nil)
   }
 
-  @Test func `dates are kept in text as SQLite writes them`() throws {
+  @Test func `text dates have the form that SQLite writes`() throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     let directory = try TemporaryDirectory()

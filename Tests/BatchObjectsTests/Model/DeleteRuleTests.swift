@@ -17,7 +17,7 @@ import Testing
     return (path, ModelContext(try await Market.open(path)))
   }
 
-  @Test func `cascade deletes what is related, and pairs go with both sides`() async throws {
+  @Test func `cascade deletes related objects and the pairs of both sides`() async throws {
     let (path, context) = try await market()
     let ada = try context.fetch(Customer.self)[0]
     let purchases = ada.purchases
@@ -32,9 +32,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT purchase FROM purchase_tags") == ["3"])
   }
 
-  @Test func `a refreshed object is undeleted, with what its deletion took`()
-    async throws
-  {
+  @Test func `a refreshed object is undeleted with the objects its deletion took`() async throws {
     let (path, context) = try await market()
     let ada = try context.fetch(Customer.self)[0]
     for isDecided in [false, true] {
@@ -50,7 +48,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM purchases") == ["3"])
   }
 
-  @Test func `what was related to another one in time is not deleted`() async throws {
+  @Test func `a cascade spares an object that was first related to another owner`() async throws {
     let (path, context) = try await market()
     let customers = try context.fetch(Customer.self)
     let kept = customers[0].purchases[0]
@@ -61,7 +59,7 @@ import Testing
     #expect(customers[1].purchases.first === kept)
   }
 
-  @Test func `deny refuses while there is something left, and leaves no marks`() async throws {
+  @Test func `deny refuses while related objects remain, and leaves no marks`() async throws {
     let (path, context) = try await market()
     let ada = try context.fetch(Customer.self)[0]
     let purchases = ada.purchases
@@ -82,7 +80,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT name FROM customers") == ["Bob"])
   }
 
-  @Test func `what another context added a moment ago is deleted too`() async throws {
+  @Test func `a cascade includes rows that another context has just added`() async throws {
     let (path, context) = try await market()
     let ada = try context.fetch(Customer.self)[0]
     #expect(ada.purchases.count == 2)
@@ -93,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: [MergePolicy.error, .mergeByPropertyObjectTrump, .rollback])
-  func `a fault whose row somebody else deleted is deleted, and takes nothing with it`(
+  func `a fault whose row was deleted elsewhere is deleted without a cascade`(
     policy: MergePolicy
   ) async throws {
     let path = try Market.make(in: directory)
@@ -157,7 +155,7 @@ import Testing
     return (path, ModelContext(container))
   }
 
-  @Test func `objects without a class follow what their foreign keys say`() async throws {
+  @Test func `objects without a class follow the rules of their foreign keys`() async throws {
     let (path, context) = try await plain()
     let parents = try context.fetch(FetchRequest(entity: "parents"))
     let child = try parents[0].relatedObjects(forKey: "b")[0]
@@ -185,7 +183,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT id FROM a").isEmpty)
   }
 
-  @Test func `circles end`() async throws {
+  @Test func `a cascade through a cycle ends`() async throws {
     let (path, context) = try await plain()
     let nodes = try context.fetch(FetchRequest(entity: "nodes"))
     #expect(try nodes[3].relatedObject(forKey: "next") === nodes[3])
@@ -234,7 +232,7 @@ private final class Contract: ManagedObject, PersistentModel {
 }
 
 extension DeleteRuleTests {
-  @Test func `customers who are deleted in one save take their purchases along`() async throws {
+  @Test func `customers deleted in one save take their purchases along`() async throws {
     let (path, context) = try await market()
     let (count, kept) = (1_000, 7)
     try TestDatabase.make(

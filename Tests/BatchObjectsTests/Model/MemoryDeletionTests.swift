@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(arguments: 1...3)
-  func `delete rules hold in a store in memory, however many contexts have read it`(
+  func `delete rules apply in memory, however many contexts have read the store`(
     count: Int
   ) throws {
     let contexts = (0..<count).map { _ in ModelContext(container) }
@@ -139,7 +139,7 @@ import Testing
     #expect(try gallery(writer) == nothing && gallery(reader) == nothing)
   }
 
-  @Test func `background contexts delete in memory at the same time`() async throws {
+  @Test func `background contexts delete in memory simultaneously`() async throws {
     let contexts = (0..<4).map { _ in container.newBackgroundContext() }
     let identifiers = try ModelContext(container).fetchIdentifiers(FetchDescriptor<Photo>())
     let shares = identifiers.enumerated().map { (contexts[$0 % 4], $1) }

@@ -18,7 +18,7 @@ import Testing
     try TestDatabase.rows(path, "SELECT name, salary FROM \(table) WHERE id = 1").first ?? []
   }
 
-  @Test func `a snapshot goes to another task, is changed there, and is applied without reading`()
+  @Test func `a snapshot is changed in another task and applied without reading the row`()
     async throws
   {
     let container = try await Staff.open(path)
@@ -42,7 +42,9 @@ import Testing
     #expect(try !context.apply(ModelSnapshot(of: employee)).hasChanges)
   }
 
-  @Test func `a row that was changed since is a conflict, with a version and without`() async throws
+  @Test
+  func `applying a snapshot of a row changed since is a conflict, with and without a version`()
+    async throws
   {
     let container = try await Staff.open(path)
     let reader = ModelContext(container)
@@ -77,7 +79,8 @@ import Testing
     #expect(try stored() == [.text("Alice"), .integer(11)])
   }
 
-  @Test func `a value that does not fit is refused, and leaves the object unchanged`() async throws
+  @Test func `a snapshot value that does not fit is refused and leaves the object unchanged`()
+    async throws
   {
     let container = try await Staff.open(path)
     let context = ModelContext(container)
@@ -98,7 +101,7 @@ import Testing
     #expect(throws: BatchError.self) { try context.apply(snapshot) }
   }
 
-  @Test func `objects without a class have snapshots by names`() async throws {
+  @Test func `objects without a class have snapshots by property names`() async throws {
     try TestDatabase.make("staff.db", in: directory, "INSERT INTO tags VALUES ('a', 1.5)")
     let context = ModelContext(try await Staff.open(path))
     var snapshot = try ModelSnapshot(of: context.fetch(FetchRequest(entity: "tags"))[0])

@@ -226,7 +226,7 @@ import Testing
   }
 
   @Test(arguments: 0..<12)
-  func `relationships are what a naive twin says`(seed: Int) async throws {
+  func `relationships agree with a naive twin`(seed: Int) async throws {
     var trial = try await Trial(seed: UInt64(seed))
     for _ in 0..<150 { try trial.step() }
     #expect(trial.saved.purchases.count > 0)

@@ -20,7 +20,7 @@ import Testing
 
   private func rows(_ sql: String) throws -> [[SQLValue]] { try TestDatabase.rows(path, sql) }
 
-  @Test func `one side of a relationship follows the other`() async throws {
+  @Test func `a change of one side of a relationship changes the other`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customers = try context.fetch(Customer.self)
     let purchases = try context.fetch(Purchase.self)
@@ -41,7 +41,7 @@ import Testing
     )
   }
 
-  @Test func `a rollback restores both sides`() async throws {
+  @Test func `a rollback restores both sides of a relationship`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customers = try context.fetch(Customer.self)
     let purchases = try context.fetch(Purchase.self)
@@ -81,7 +81,7 @@ import Testing
     #expect(try context.fetch(Tag.self).last?.purchases == [first])
   }
 
-  @Test func `a relationship to many is read by one statement, and once`() async throws {
+  @Test func `a to-many relationship is read once, by one statement`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customer = try context.fetch(Customer.self)[0]
     let purchases = customer.purchases
@@ -94,7 +94,7 @@ import Testing
     #expect(code { try customer.relatedObjects(forKey: "purchases") } == .invalidSQL)
   }
 
-  @Test func `a to-one is a fault of the key, without reading`() async throws {
+  @Test func `a to-one relationship gives a fault of the key without reading`() async throws {
     let context = ModelContext(try await Market.open(path))
     let purchase = try context.fetch(Purchase.self)[0]
     try TestDatabase.make("market.db", in: directory, "DROP TABLE customers")
@@ -128,7 +128,7 @@ import Testing
     #expect(try rows("SELECT * FROM purchase_tags").count == 1)
   }
 
-  @Test func `what one can have only one other has`() async throws {
+  @Test func `a one-to-one partner is taken from its previous owner`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customers = try context.fetch(Customer.self)
     let (first, second) = (Card(), Card())
@@ -151,7 +151,7 @@ import Testing
     #expect(try rows("SELECT customer_id FROM cards") == [[.null], [.null]])
   }
 
-  @Test func `a deleted object is related to nobody any more`() async throws {
+  @Test func `a deleted object is related to nobody`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customer = try context.fetch(Customer.self)[0]
     context.delete(customer.purchases[0])
@@ -172,7 +172,7 @@ import Testing
     #expect(purchase.customer == nil)
   }
 
-  @Test func `what others relate shows once it is merged`() async throws {
+  @Test func `relationships changed by another context show once they are merged`() async throws {
     let container = try await Market.open(path)
     let (first, second) = (ModelContext(container), ModelContext(container))
     second.automaticallyMergesChangesFromParent = true
@@ -191,7 +191,7 @@ import Testing
     #expect(tags[0].purchases.isEmpty)
   }
 
-  @Test func `relating the wrong objects is an error`() async throws {
+  @Test func `relating objects of wrong classes or contexts is an error`() async throws {
     let container = try await Market.open(path)
     let (context, other) = (ModelContext(container), ModelContext(container))
     let purchase = try context.fetch(Purchase.self)[0]
@@ -211,7 +211,7 @@ import Testing
     #expect(purchase.customer === customers[0] && !context.hasChanges)
   }
 
-  @Test func `related objects are added and removed without the others`() async throws {
+  @Test func `related objects are added and removed without reading the others`() async throws {
     let context = ModelContext(try await Market.open(path))
     let customers = try context.fetch(Customer.self)
     let purchases = try context.fetch(Purchase.self)
@@ -226,7 +226,7 @@ import Testing
     #expect(purchases.map { $0.customer } == [customers[1], customers[0], customers[0]])
   }
 
-  @Test func `a declaration that fits no table is refused at opening`() async throws {
+  @Test func `a relationship that fits no table is refused at opening`() async throws {
     let other = try TestDatabase.make(
       "other.db",
       in: directory,
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func `a new object that is forgotten leaves no pairs to save`() async throws {
+  @Test func `a forgotten new object leaves no pairs to save`() async throws {
     let context = ModelContext(try await Market.open(path))
     let purchase = try context.fetch(Purchase.self)[0]
     let (first, second) = (Tag("first"), Tag("second"))

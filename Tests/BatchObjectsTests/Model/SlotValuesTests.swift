@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SlotValuesTests {
   @Test(arguments: 0..<20 as Range<UInt64>)
-  func `slot values are what a dictionary is, in the order of the slots`(seed: UInt64) {
+  func `slot values agree with a dictionary, in the order of the slots`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var values = SlotValues<Int>()
     var twin: [Int: Int] = [:]

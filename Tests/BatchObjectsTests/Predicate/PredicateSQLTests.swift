@@ -35,7 +35,7 @@ final class Word: ManagedObject, PersistentModel {
     directory = try TemporaryDirectory()
   }
 
-  @Test func `all characters that are equal to ASCII are known`() {
+  @Test func `the list of characters equal to ASCII ones is complete`() {
     // What `TextCollation.texts(equalTo:)` relies on.
     let ascii = Set((UInt8(0)..<0x80).map { Character(Unicode.Scalar($0)) })
     var equal: [Character: UInt32] = [:]
@@ -45,7 +45,7 @@ final class Word: ManagedObject, PersistentModel {
     #expect(equal == [";": 0x37E, "`": 0x1FEF, "K": 0x212A])
   }
 
-  @Test func `a million identifiers select their rows`() async throws {
+  @Test func `a predicate over a million identifiers selects their rows`() async throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE words (id INTEGER PRIMARY KEY, text TEXT)",
@@ -80,7 +80,7 @@ final class Word: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [0, 10, 500, 100_001])
-  func `keys of several columns and of text are found byte by byte`(_ count: Int) async throws {
+  func `a predicate finds composite and text keys byte by byte`(_ count: Int) async throws {
     let path = try TestDatabase.make(
       in: directory,
       """
@@ -133,7 +133,9 @@ final class Word: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [1, 2, 3, 100, 100_001])
-  func `identifiers are looked up, in any order and in any collation`(_ count: Int) async throws {
+  func `a predicate looks identifiers up by key, in any order and collation`(_ count: Int)
+    async throws
+  {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE words (word TEXT PRIMARY KEY COLLATE NOCASE, text TEXT)",
@@ -198,7 +200,7 @@ final class Word: ManagedObject, PersistentModel {
     #expect(try isSearched(someOrNone))
   }
 
-  @Test func `distinct texts differ in their bytes, whatever the collation of the column`()
+  @Test func `distinct texts are compared by their bytes, whatever the column's collation`()
     async throws
   {
     let path = try TestDatabase.make(
@@ -215,7 +217,7 @@ final class Word: ManagedObject, PersistentModel {
     #expect(rows.count == 3)
   }
 
-  @Test func `objects are sorted as Swift sorts their values, nil first`() async throws {
+  @Test func `objects are sorted as Swift sorts their values, with nil first`() async throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     let path = try Samples.make(200, in: directory, with: &generator)

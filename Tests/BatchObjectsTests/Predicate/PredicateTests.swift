@@ -34,7 +34,7 @@ import Testing
     #expect(try context.fetchCount(descriptor) == expected.count, sourceLocation: location)
   }
 
-  @Test func `comparisons mean what they mean in Swift`() throws {
+  @Test func `comparisons in a predicate have their meaning in Swift`() throws {
     try check(#Predicate { $0.int > 3 })
     try check(#Predicate { $0.int == -1 || $0.int >= 7 })
     try check(#Predicate { !($0.double < 1) && $0.double != 0.5 })
@@ -56,7 +56,7 @@ import Testing
     try check(#Predicate { $0.decimal > decimal })
   }
 
-  @Test func `dates compare as dates, however they are stored`() throws {
+  @Test func `dates in a predicate compare as dates, however they are stored`() throws {
     let date = Date(timeIntervalSinceReferenceDate: 817_052_700)
     try check(#Predicate { $0.iso == date })
     try check(#Predicate { $0.iso > date })
@@ -68,7 +68,7 @@ import Testing
     try check(#Predicate { $0.iso != $0.reference })
   }
 
-  @Test func `nil has its meaning in Swift`() throws {
+  @Test func `nil in a predicate has its meaning in Swift`() throws {
     try check(#Predicate { $0.optionalInt == nil })
     try check(#Predicate { $0.optionalInt != nil })
     try check(#Predicate { $0.optionalInt != 3 })
@@ -87,7 +87,7 @@ import Testing
     try check(#Predicate { $0.optionalInt != nil && $0.optionalInt! != 3 })
   }
 
-  @Test func `enumerations and encoded values compare in Swift`() throws {
+  @Test func `enumerations and encoded values in a predicate compare as in Swift`() throws {
     let red = Sample.Color.red
     let green = Sample.Color.green
     try check(#Predicate { $0.color == red })
@@ -105,7 +105,7 @@ import Testing
     try check(#Predicate { $0.tags.names.isEmpty })
   }
 
-  @Test func `strings are searched by characters`() throws {
+  @Test func `strings in a predicate are searched by characters`() throws {
     for needle in Edges.texts {
       try check(#Predicate { $0.text.contains(needle) })
       try check(#Predicate { $0.text.starts(with: needle) })
@@ -120,7 +120,7 @@ import Testing
     try check(#Predicate { $0.text.contains(/[a-c]+/) })
   }
 
-  @Test func `membership has its meaning in Swift`() throws {
+  @Test func `membership in a predicate has its meaning in Swift`() throws {
     let integers = [1, 2, 3, Int.max]
     try check(#Predicate { integers.contains($0.int) })
     let optionals: [Int?] = [1, nil]
@@ -148,7 +148,7 @@ import Testing
     try check(#Predicate { sample in integers.allSatisfy { $0 != sample.int } })
   }
 
-  @Test func `arithmetic has its meaning in Swift`() throws {
+  @Test func `arithmetic in a predicate has its meaning in Swift`() throws {
     let most = Int8.max
     try check(#Predicate { $0.small > 0 && most - $0.small > 5 })
     try check(#Predicate { $0.int % 3 == 1 })
@@ -159,7 +159,7 @@ import Testing
     try check(#Predicate { $0.flag ? $0.int > 0 : $0.double > 0 })
   }
 
-  @Test func `what overflows, divides by zero or unwraps nil is an error`() throws {
+  @Test func `a predicate that overflows, divides by zero or unwraps nil is an error`() throws {
     let failing: [Predicate<Sample>] = [
       #Predicate { $0.int + 1 > 0 }, #Predicate { $0.int * 2 > 0 }, #Predicate { $0.int - 9 > 0 },
       #Predicate { 1 / $0.int > 0 }, #Predicate { 1 % $0.int > 0 }, #Predicate { -$0.int > 0 },
@@ -177,7 +177,7 @@ import Testing
     try check(#Predicate { $0.int > 0 })
   }
 
-  @Test func `what SQL cannot say is refused by name`() throws {
+  @Test func `the error of a predicate that SQL cannot express names the operation`() throws {
     let (nan, infinity) = (Double.nan, Double.infinity)
     let refused: [(Predicate<Sample>, String)] = [
       (#Predicate { [nan].contains($0.double) || $0.double > infinity * 0 }, "NaN"),
@@ -196,7 +196,7 @@ import Testing
       #expect(error?.message.contains("0x") == false)
     }
   }
-  @Test func `predicates that are put together in a loop are as flat as a list`() throws {
+  @Test func `predicates combined in a loop are as flat as a list`() throws {
     var any = #Predicate<Sample> { $0.int == 0 }
     var all = #Predicate<Sample> { $0.int != 0 }
     for number in 1..<1_000 {
@@ -210,7 +210,7 @@ import Testing
     try check(.all(of: [.not(all), any]))
   }
 
-  @Test func `predicates that are too deep in each other are refused`() throws {
+  @Test func `too deeply nested predicates are refused`() throws {
     let isOne = #Predicate<Sample> { $0.int == 1 }
     var deep = isOne
     for _ in 0..<20 { deep = .any(of: [isOne, .all(of: [deep, isOne])]) }

@@ -33,7 +33,7 @@ import Testing
     #expect(!expected.isEmpty && expected.count < all.count, sourceLocation: location)
   }
 
-  @Test func `an attribute of a related object is compared as one of the row`() throws {
+  @Test func `a predicate compares an attribute of a related object like the row's own`() throws {
     try check(#Predicate<Purchase> { $0.customer?.name == "Ada" })
     try check(#Predicate<Purchase> { $0.customer?.name != "Ada" })
     try check(#Predicate<Purchase> { ($0.customer?.name ?? "B") < "C" && $0.total > 10 })
@@ -42,7 +42,7 @@ import Testing
     try check(#Predicate<Purchase> { $0.customer?.card?.customer?.name == "Ada" })
   }
 
-  @Test func `whether there is a related object can be asked`() throws {
+  @Test func `a predicate can ask whether a related object exists`() throws {
     try check(#Predicate<Purchase> { $0.customer == nil })
     try check(#Predicate<Purchase> { $0.customer != nil })
     try check(#Predicate<Customer> { $0.card == nil })
@@ -52,7 +52,7 @@ import Testing
     try check(#Predicate<Purchase> { $0.customer?.persistentModelID != identifier })
   }
 
-  @Test func `a relationship to many is counted and searched`() throws {
+  @Test func `a predicate counts and searches a to-many relationship`() throws {
     try check(#Predicate<Customer> { $0.purchases.isEmpty })
     try check(#Predicate<Customer> { $0.purchases.count > 1 })
     try check(#Predicate<Customer> { $0.purchases.contains { $0.total > 20 } })
@@ -73,7 +73,7 @@ import Testing
     )
   }
 
-  @Test func `what is filtered of random rows is what Swift filters`() async throws {
+  @Test func `a predicate that filters related objects finds what Swift finds`() async throws {
     let seed = UInt64.random(in: .min ... .max)
     var generator = SeededGenerator(seed: seed)
     let path = directory.file("market.db")
@@ -105,7 +105,7 @@ import Testing
       }
     }
   }
-  @Test func `a related object that is unwrapped by force is refused`() throws {
+  @Test func `a force-unwrapped related object is refused`() throws {
     let error = #expect(throws: BatchError.self) {
       try context.fetch(
         FetchDescriptor<Purchase>(predicate: #Predicate { $0.customer!.name == "Ada" })
