@@ -48,7 +48,7 @@ import Testing
     CREATE TABLE link (id INTEGER PRIMARY KEY, node INTEGER REFERENCES tree ON DELETE CASCADE)
     """,
   ])
-  func `rows that a deletion would take along before they are archived keep it from beginning`(
+  func `a delete whose cascades would remove rows before they are archived is refused`(
     schema: String
   ) throws {
     try execute("\(schema); INSERT INTO tree (id) VALUES (1), (2), (3)")
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: ["archive", "undo", "delete", "update"])
-  func `a column that is added during a run is not lost`(action: String) throws {
+  func `a column that is added during a run loses no value`(action: String) throws {
     let isUpdate = action == "update"
     var more: [String: Any] = [
       "action": ["type": isUpdate ? "update" : "delete"] as [String: Any],
@@ -108,7 +108,7 @@ import Testing
     if keepsCopies { #expect(result.output.contains("numbers\\\" has got note")) }
   }
 
-  @Test func `a column that leaves its name to another ends the run`() throws {
+  @Test func `a run ends if another column takes the name of one that it uses`() throws {
     try execute("ALTER TABLE numbers ADD COLUMN k INTEGER")
     try write(
       where: "id <= 200",
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func `a missing archive is created, planned, used again and verified`() throws {
+  @Test func `a missing archive is created, planned, reused and verified`() throws {
     try write()
     let before = try directory.contents()
     for command in ["validate", "plan"] {
@@ -209,7 +209,7 @@ import Testing
     "CREATE TABLE t (a, b TEXT NOT NULL UNIQUE, c NUMERIC(10, 2))",
     "CREATE TABLE t (a INTEGER PRIMARY KEY, \"the \"\"b\" TEXT, c, g AS (a + 1) STORED)",
   ])
-  func `rows go to the archive byte for byte, whatever the table`(table: String) throws {
+  func `rows are archived byte for byte, whatever the table`(table: String) throws {
     let b = table.contains("the ") ? "\"the \"\"b\"" : "b"
     let insert = "INSERT INTO t (a, \(b), c) VALUES"
     try TestDatabase.make(
@@ -239,7 +239,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(5))
   }
 
-  @Test func `the error for an unsuitable archive has the statement to run`() throws {
+  @Test func `the error of an unsuitable archive contains the statement to run`() throws {
     try write(create: false)
     try Refusal.ofEveryCommand(
       String(decoding: try directory.read("job.json"), as: UTF8.self),
@@ -262,7 +262,7 @@ import Testing
   }
 
   @Test(arguments: ["numbers_by_n", "sqlite_old", "_batch_old", "seen"])
-  func `a name that no table can have is refused`(name: String) throws {
+  func `an archive name that no table can have is refused`(name: String) throws {
     try TestDatabase.make(
       in: directory,
       "CREATE INDEX numbers_by_n ON numbers (n)",
@@ -275,7 +275,7 @@ import Testing
     try Refusal.ofEveryCommand(job, in: directory, says: ["action.archive.entity", name])
   }
 
-  @Test func `a run that is stopped and resumed creates the archive once`() throws {
+  @Test func `a run that is stopped and resumed creates its archive once`() throws {
     try write(adding: ["limits": ["runtime": "1ms"]])
     var statuses: [Int32] = []
     while statuses.last != 0, statuses.count < 100 {
@@ -288,7 +288,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM old") == .integer(200))
   }
 
-  @Test func `the key keeps its collation, and a type of many words says nothing more`() throws {
+  @Test func `a created archive keeps the key's collation and its columns' types`() throws {
     try TestDatabase.make(
       in: directory,
       """

@@ -20,12 +20,12 @@ import Testing
     }
   }
 
-  @Test func `there is no database`() throws {
+  @Test func `a missing database is refused`() throws {
     try expectRefused(["test.db", "no such file"])
     try Refusal.expect(["schema", "test.db"], in: directory, says: ["test.db", "no such file"])
   }
 
-  @Test func `the database is a folder`() throws {
+  @Test func `a folder is refused as a database`() throws {
     try FileManager.default.createDirectory(
       atPath: directory.file("test.db"),
       withIntermediateDirectories: false
@@ -34,19 +34,21 @@ import Testing
     try Refusal.expect(["schema", "test.db"], in: directory, says: ["this is not a file"])
   }
 
-  @Test func `the database is under a file`() throws {
+  @Test func `a database path below a file is refused`() throws {
     try directory.write("", to: "file")
     try directory.write(JobText.update(database: "file/test.db"), to: "job.json")
     try expectRefused(["test.db", "not a directory"])
   }
 
-  @Test func `the file is not a database`() throws {
+  @Test func `a file that is not a database is refused`() throws {
     try directory.write(String(repeating: "this is some text\n", count: 500), to: "test.db")
     try expectRefused(["test.db", "not an SQLite database, or is encrypted"])
     try Refusal.expect(["schema", "test.db"], in: directory, says: ["not an SQLite database"])
   }
 
-  @Test(arguments: 1...8) func `bytes after the magic are random`(seed: UInt64) throws {
+  @Test(arguments: 1...8) func `a database with random bytes after its magic is refused`(
+    seed: UInt64
+  ) throws {
     var generator = SeededGenerator(seed: seed)
     var bytes = Array("SQLite format 3\0".utf8)
     for _ in 0..<8192 { bytes.append(.random(in: 0...255, using: &generator)) }
@@ -55,7 +57,7 @@ import Testing
     try Refusal.expect(["schema", "test.db"], in: directory, says: ["test.db"])
   }
 
-  @Test func `pages of the schema are damaged`() throws {
+  @Test func `a database with damaged schema pages is refused`() throws {
     try TestDatabase.makeNumbers(2000, in: directory)
     var bytes = try directory.read("test.db")
     for index in 100..<4096 { bytes[index] = 0xa5 }
@@ -63,7 +65,7 @@ import Testing
     try expectRefused(["test.db", "damaged", "restore a backup"])
   }
 
-  @Test func `the database is cut short`() throws {
+  @Test func `a truncated database is refused`() throws {
     try TestDatabase.makeNumbers(5000, in: directory)
     let bytes = try directory.read("test.db")
     for length in [99, 100, 512, 2000, 4095] {
@@ -82,7 +84,7 @@ import Testing
     try expectRefused(["there is no entity \"numbers\"; there are no entities"])
   }
 
-  @Test func `the database is locked for longer than the timeout`() throws {
+  @Test func `a database that is locked for longer than the timeout is refused`() throws {
     try TestDatabase.makeNumbers(10, in: directory)
     let database: [String: Any] = ["path": "test.db", "busyTimeout": "10ms"]
     try directory.write(JobText.update(adding: ["database": database]), to: "job.json")
@@ -98,7 +100,7 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
 
-  @Test func `reading commands leave a database in WAL mode as it is`() throws {
+  @Test func `reading commands leave a database in WAL mode unchanged`() throws {
     let path = try TestDatabase.makeNumbers(10, in: directory)
     #expect(try TestDatabase.texts(path, "PRAGMA journal_mode = wal") == ["wal"])
     let before = try directory.contents()
@@ -109,9 +111,7 @@ import Testing
     }
   }
 
-  @Test func `a key that is too long for a list is refused, and left out as the message says`()
-    throws
-  {
+  @Test func `a key too long for a list is refused and can be excluded as the error says`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE numbers (k TEXT, part, n INTEGER DEFAULT 0, PRIMARY KEY (k, part)) WITHOUT ROWID",
@@ -134,7 +134,7 @@ import Testing
     #expect(done == ["1"])
   }
 
-  @Test func `rowids that are not in their order are damage`() throws {
+  @Test func `rowids that are out of order are reported as damage`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE numbers (id INTEGER PRIMARY KEY, n INTEGER)",

@@ -85,7 +85,11 @@ import Testing
     ("\"update\"", "\"updaet\"", ["action.type:", "did you mean \"update\"?"]),
     ("\"update\"", "\"insert\"", ["action.type:", "not supported yet"]),
   ])
-  func `a rule of the job file is broken`(line: String, instead: String, says: [String]) throws {
+  func `every command refuses a job that breaks a rule`(
+    line: String,
+    instead: String,
+    says: [String]
+  ) throws {
     try Refusal.ofEveryCommand(job(line, instead), in: directory, says: says)
   }
 
@@ -95,7 +99,8 @@ import Testing
     ("{ \"version\": 1", "job.json:1:15: "), ("", "job.json:1:1: "), ("[]", "job.json:1:1: "),
     ("{ \"version\": 1, \"version\": 1 }", "job.json:1:17: "), ("// no\n{}", "job.json:1:1: "),
   ])
-  func `a syntax error is reported with line and column`(text: String, says: String) throws {
+  func `a syntax error in a job is reported with line and column`(text: String, says: String) throws
+  {
     try Refusal.ofEveryCommand(text, in: directory, says: [says])
   }
 
@@ -136,11 +141,15 @@ import Testing
       "action.columns[1]: "
     ),
   ])
-  func `a name or expression does not fit`(line: String, instead: String, says: String) throws {
+  func `every command refuses a name or expression that does not fit the database`(
+    line: String,
+    instead: String,
+    says: String
+  ) throws {
     try Refusal.ofEveryCommand(job(line, instead), in: directory, says: [says])
   }
 
-  @Test func `broken rules and names that do not fit the database are reported together`() throws {
+  @Test func `broken rules and names unknown to the database are reported together`() throws {
     try Refusal.ofEveryCommand(
       """
       { "version": 1, "name": "my job", "database": { "path": "test.db" }, "workers": 0, "extra": 1,
@@ -163,7 +172,7 @@ import Testing
     )
   }
 
-  @Test func `an unknown key or a value of another type hides no problem beside it`() throws {
+  @Test func `an unknown key or a value of a wrong type hides no other problem`() throws {
     try Refusal.ofEveryCommand(
       """
       { "version": 1, "name": "job", "database": { "path": "test.db", "tiemout": "1s" },
@@ -180,7 +189,7 @@ import Testing
     )
   }
 
-  @Test func `of a value that cannot be read nothing is said by the database`() throws {
+  @Test func `a job value of a wrong type causes no error of the database`() throws {
     try Refusal.ofEveryCommand(
       """
       { "version": 1, "name": "job", "database": { "path": "test.db" },
@@ -220,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func `every problem of a file has its own line`() throws {
+  @Test func `every problem of a job has its own line`() throws {
     let job = job("\"size\": 10", "\"size\": 0").replacing("\"workers\": 2", with: "\"workers\": 0")
       .replacing("\"name\": \"job\"", with: "\"name\": \"\"")
     try Refusal.ofEveryCommand(job, in: directory, says: ["name", "workers", "size"], lines: 3)
@@ -237,7 +246,7 @@ import Testing
     (["--param", "by=1", "--param", "by=2"], ["parameter \"by\"", "twice"], 1),
     (["--param", "by=1", "--param", "day=2020-02-30"], ["parameter \"day\""], 1),
   ])
-  func `a parameter is missing, surplus or malformed`(
+  func `every command refuses a missing, unknown or malformed parameter`(
     arguments: [String],
     says: [String],
     lines: Int
@@ -256,7 +265,7 @@ import Testing
   }
 
   @Test(arguments: ["file/state.batch", "missing/state.batch", "/proc/state.batch"])
-  func `a checkpoint cannot be written`(path: String) throws {
+  func `a checkpoint that cannot be written is refused`(path: String) throws {
     try directory.write("in the way", to: "file")
     let job = try JobText.update(adding: ["checkpoint": ["path": path]])
     try directory.write(job, to: "job.json")
@@ -264,7 +273,7 @@ import Testing
   }
 
   @Test(arguments: ["file/out", "missing/out", "/proc/out"])
-  func `an output cannot be written`(path: String) throws {
+  func `an output that cannot be written is refused`(path: String) throws {
     try directory.write("in the way", to: "file")
     let job = try JobText.export(to: path)
     try directory.write(job, to: "job.json")
@@ -272,7 +281,7 @@ import Testing
     try Refusal.expect(["run", "job.json"], in: directory, says: [says])
   }
 
-  @Test func `the job file is missing or a folder`() throws {
+  @Test func `a missing job file or a folder in its place is refused`() throws {
     for command in ["validate", "plan", "run", "status"] {
       try Refusal.expect([command, "none.json"], in: directory, says: ["none.json: cannot read"])
       // The status of a folder is that of its jobs.
@@ -285,7 +294,7 @@ import Testing
     try Refusal.expect(["schema", "none.db"], in: directory, says: ["none.db"])
   }
 
-  @Test func `a row cannot be told from another`() throws {
+  @Test func `a key that does not distinguish the rows is refused`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE doubles (k INTEGER, n INTEGER)",
@@ -302,14 +311,14 @@ import Testing
     try Refusal.expect(["run", "job.json"], in: directory, says: ["NULL in its primary key"])
   }
 
-  @Test func `an expression fails when it is evaluated for the selection`() throws {
+  @Test func `the error of a condition that fails for a row names the condition`() throws {
     try directory.write(JobText.update(where: "json(label)"), to: "job.json")
     let reason = ": source.where: malformed JSON, for a row to which the condition was applied"
     try Refusal.expect(["run", "job.json"], in: directory, says: [reason, "json_valid"])
     try Refusal.expect(["plan", "job.json"], in: directory, says: [reason, "json_valid"])
   }
 
-  @Test func `no file of a job may be one of the database, under any name`() throws {
+  @Test func `a job's files must not be the database's own, under any name`() throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(3, in: directory)
     try FileManager.default.createDirectory(
@@ -355,7 +364,7 @@ import Testing
     #expect(result.errors.contains("the report and the file -wal"), "\(result.errors)")
   }
 
-  @Test func `a list of identifiers is not saved as a file of the database`() throws {
+  @Test func `a list of identifiers is not saved over a file of the database`() throws {
     let directory = try TemporaryDirectory()
     try TestDatabase.makeNumbers(3, in: directory)
     try directory.write(JobText.update(), to: "job.json")
@@ -391,7 +400,7 @@ import Testing
     )
   }
 
-  @Test func `a file that the job did not make keeps an export from being valid`() throws {
+  @Test func `a file that the job did not create makes its export invalid`() throws {
     try directory.write("mine", to: "out.csv")
     try Refusal.ofEveryCommand(
       JobText.export(to: "out.csv", format: "csv"),

@@ -36,7 +36,7 @@ import Testing
       ("wal", "BEGIN IMMEDIATE"), ("delete", "BEGIN IMMEDIATE"), ("delete", "BEGIN EXCLUSIVE"),
     ]
   )
-  func `a run that meets a lock at its beginning begins when the lock is gone`(
+  func `a run that finds the database locked begins once the lock is released`(
     mode: String,
     statement: String
   ) throws {
@@ -55,7 +55,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT label FROM numbers WHERE id = 1") == ["theirs"])
   }
 
-  @Test func `a run that stays locked at its beginning says that it has not begun`() throws {
+  @Test func `a run that stays locked out reports that it has not begun`() throws {
     try write(retry: ["limit": 2, "backoff": "1ms"])
     let connection = try lock("delete")
     let result = try BatchProgram.run("run", "job.json", in: directory)
@@ -68,8 +68,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `the switch of the journal mode waits for a lock as long as a statement does`() throws
-  {
+  @Test func `switching the journal mode waits for a lock as long as a statement does`() throws {
     let connection = try lock("delete")
     let start = ContinuousClock.now
     let other = try Connection(path: path, options: .init(busyTimeout: .milliseconds(300)))
@@ -79,7 +78,7 @@ import Testing
     #expect(try other.useWriteAheadLog())
   }
 
-  @Test func `a stop ends the wait before a run has begun`() throws {
+  @Test func `a stop ends the wait for a lock before a run has begun`() throws {
     try write(retry: ["limit": 1000, "backoff": "24h", "maximumBackoff": "24h"])
     let connection = try lock("wal")
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
@@ -101,7 +100,7 @@ import Testing
     return program.wait()
   }
 
-  @Test func `a run that resumes and a retry of failures wait for a lock too`() throws {
+  @Test func `a resumed run and a retry of failures wait for a lock too`() throws {
     let retry: [String: Any] = ["limit": 1000, "backoff": "1ms", "maximumBackoff": "20ms"]
     try write(retry: retry, adding: ["throttle": ["identifiersPerSecond": 0.001]])
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)

@@ -65,7 +65,7 @@ import Testing
     try Data(Array(bytes)).write(to: URL(fileURLWithPath: directory.file(name)))
   }
 
-  @Test func `a failed run is resumed after the cause is gone`() throws {
+  @Test func `a failed run resumes once its cause is removed`() throws {
     try directory.write(job(), to: "job.json")
     try failHalfWay()
     let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
@@ -99,7 +99,7 @@ import Testing
     #expect(survivors.allSatisfy { $0 >= last }, "\(survivors) of \(whole.count) bytes")
   }
 
-  @Test func `a checkpoint cut at any length is refused or does no harm`() throws {
+  @Test func `a checkpoint truncated to any length is refused or does no harm`() throws {
     try directory.write(job(), to: "job.json")
     try failHalfWay()
     let whole = try directory.read("job.batch")
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test(arguments: ["", "this is no checkpoint, it is a letter", "{}"])
-  func `a foreign file in place of the checkpoint is left alone`(text: String) throws {
+  func `a foreign file in place of the checkpoint is left unchanged`(text: String) throws {
     try directory.write(job(), to: "job.json")
     try directory.write(text, to: "job.batch")
     for command in ["run", "status", "ids"] {
@@ -143,7 +143,7 @@ import Testing
     try Refusal.expect(["inspect", "job.batch"], in: directory, says: ["job.batch"])
   }
 
-  @Test func `a list of identifiers is not a checkpoint`() throws {
+  @Test func `a list of identifiers is refused as a checkpoint`() throws {
     try directory.write(job(), to: "job.json")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     let saved = try BatchProgram.run("ids", "job.json", "--output", "a.ids", in: directory)
@@ -154,7 +154,7 @@ import Testing
 
   // MARK: Changed jobs
 
-  @Test func `a changed job is refused and says what differs`() throws {
+  @Test func `the error of a changed job says what differs`() throws {
     let by = ["by": ["type": "integer", "default": 1]]
     let start = try job(adding: ["parameters": by])
     try directory.write(start, to: "job.json")
@@ -208,7 +208,7 @@ import Testing
     try expectExactlyOnce()
   }
 
-  @Test func `a changed schema is refused if it concerns the run`() throws {
+  @Test func `a changed schema is refused only if it concerns the run`() throws {
     try directory.write(job(), to: "job.json")
     try failHalfWay()
     try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN extra TEXT")
@@ -225,7 +225,7 @@ import Testing
 
   // MARK: Other databases
 
-  @Test func `a backup taken half-way is resumed exactly where it was`() throws {
+  @Test func `a backup taken during a run resumes exactly at its own progress`() throws {
     try directory.write(job(), to: "job.json")
     try failHalfWay()
     try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
@@ -240,7 +240,7 @@ import Testing
     try expectExactlyOnce()
   }
 
-  @Test func `a backup is restored while the run is unfinished`() throws {
+  @Test func `a backup restored during a run resumes at its own progress`() throws {
     try directory.write(job(), to: "job.json")
     try failHalfWay()
     try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
@@ -280,7 +280,7 @@ import Testing
     try expectExactlyOnce()
   }
 
-  @Test func `the time of the first start stays when a run is resumed`() throws {
+  @Test func `a resumed run keeps the time of its first start`() throws {
     try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN at TEXT")
     let job = try JobText.update(
       ["at": ":at || ' ' || :run", "n": "CASE label WHEN 'stop' THEN json('{') ELSE n + 1 END"],

@@ -23,7 +23,7 @@ import Testing
     return result.output
   }
 
-  @Test func `the ledger of a complete run goes, and nothing else`() throws {
+  @Test func `cleanup removes the ledger of a complete run and nothing else`() throws {
     try write()
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
@@ -36,7 +36,7 @@ import Testing
     #expect(try cleanUp() == "removed 0 runs from the database\n")
   }
 
-  @Test func `a run with failed identifiers stays, and they can be retried`() throws {
+  @Test func `cleanup keeps a run with failed identifiers, which can be retried`() throws {
     try TestDatabase.make(
       in: directory,
       """

@@ -48,7 +48,7 @@ import Testing
   private func texts(_ sql: String) throws -> [String] { try TestDatabase.texts(path, sql) }
 
   @Test(arguments: clauses, [false, true])
-  func `an update that collides fails the row, and loses no other`(
+  func `an update that violates a unique constraint fails its row and loses no other`(
     clause: String,
     isTransform: Bool
   ) throws {
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: clauses)
-  func `a copy in an archive replaces no other`(clause: String) throws {
+  func `a copy in an archive replaces no other row`(clause: String) throws {
     try makeTable("")
     let conflict = clause.isEmpty ? "" : "ON CONFLICT \(clause)"
     try TestDatabase.make(
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: ["update", "delete", "archive"])
-  func `a row that a trigger ignores fails, with the name of the trigger`(action: String) throws {
+  func `the error of a row that a trigger ignores names the trigger`(action: String) throws {
     let event = action == "update" ? "UPDATE" : "DELETE"
     try makeTable(
       "",
@@ -116,7 +116,9 @@ import Testing
     #expect(reasons.output.contains("guard"), "\(reasons.output)")
   }
 
-  @Test func `a row that no longer matches where is told from one that a trigger ignores`() throws {
+  @Test func `a row that no longer matches and one that a trigger ignores have different outcomes`()
+    throws
+  {
     try makeTable(
       "",
       trigger: """

@@ -5,10 +5,7 @@ import Testing
 /// A service that works by objects, is killed at random moments, and is restarted by its
 /// supervisor.
 @Suite struct ContextKillTests {
-  @Test
-  func `a run by objects is killed at random moments, and the same call does each object once`()
-    throws
-  {
+  @Test func `a run by objects that is killed at random moments does each object once`() throws {
     let rows = KillLoop.rows(300_000)
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(rows, in: directory)

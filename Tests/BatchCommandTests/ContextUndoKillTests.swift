@@ -15,7 +15,7 @@ import Testing
     try Self.tables.map { try TestDatabase.rows(path, $0) }
   }
 
-  @Test func `a run by objects and its undo are killed, and every row is restored`() throws {
+  @Test func `killed runs by objects and killed undos restore every row`() throws {
     let directory = try TemporaryDirectory()
     let path = try TestDatabase.makeNumbers(3_000, in: directory)
     let connection = try Connection(path: path)

@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `only a run with overwrite changes a byte of a store`(hasLog: Bool) throws {
+  func `a Core Data store is changed only by a run with overwrite`(hasLog: Bool) throws {
     try CoreDataFixture.cars.copy(to: store)
     if hasLog { try addLog() }
     let before = try store.contents()
@@ -95,7 +95,9 @@ import Testing
 
     """
 
-  @Test func `an export has the names, dates, UUIDs and booleans of the model`() throws {
+  @Test func `an export of a Core Data store has the model's names, dates, UUIDs and booleans`()
+    throws
+  {
     try CoreDataFixture.families.copy(to: store)
     try jobs.write(
       try JobText.export(to: "persons.ndjson", entity: "Person", adding: database()),
@@ -126,7 +128,9 @@ import Testing
     )
   }
 
-  @Test func `a query joins entities by their names, and a table is exported as it is`() throws {
+  @Test func `a query joins Core Data entities by name, and raw tables are exported unchanged`()
+    throws
+  {
     try CoreDataFixture.cars.copy(to: store)
     var job: [String: Any] = ["version": 1, "name": "owners"]
     job.merge(database()) { $1 }
@@ -159,7 +163,7 @@ import Testing
     #expect(cars.split(separator: "\r\n").count == 6)
   }
 
-  @Test func `the schema shows the model`() throws {
+  @Test func `the schema of a Core Data store shows its model`() throws {
     try CoreDataFixture.families.copy(to: store)
     let text = try BatchProgram.run("schema", store.file("store.sqlite"), in: jobs).output
     for line in [
@@ -183,7 +187,9 @@ import Testing
     for key in Set(entities.flatMap(\.keys)) { #expect(page.contains("`\(key)`"), "\(key)") }
   }
 
-  @Test func `identifiers are the model's, and select rows of a later job`() throws {
+  @Test func `identifiers of a Core Data store are the model's and select a later job's rows`()
+    throws
+  {
     try CoreDataFixture.cars.copy(to: store)
     try jobs.write(
       try JobText.export(
@@ -223,7 +229,7 @@ import Testing
 
   // MARK: Overwriting
 
-  @Test func `a run with overwrite raises Z_OPT of the rows that it changes`() throws {
+  @Test func `a run with overwrite increments Z_OPT of the rows it changes`() throws {
     try CoreDataFixture.families.copy(to: store)
     let job = try JobText.update(
       [
@@ -261,7 +267,7 @@ import Testing
     )
   }
 
-  @Test func `a relationship to a hierarchy is set in both columns`() throws {
+  @Test func `an update of a relationship to a hierarchy sets both of its columns`() throws {
     try CoreDataFixture.families.copy(to: store)
     let job = try JobText.update(
       ["sender": "(SELECT Z_PK FROM Company)"],
@@ -278,9 +284,7 @@ import Testing
     )
   }
 
-  @Test func `restored rows keep their keys, and Core Data assigns none of them again`()
-    throws
-  {
+  @Test func `restored Core Data rows keep their keys, which are never assigned again`() throws {
     try CoreDataFixture.books.copy(to: store)
     let job = try JobText.delete(
       where: "number > 90",
@@ -308,7 +312,7 @@ import Testing
     #expect(try value(wrong) == .integer(0))
   }
 
-  @Test func `sub-entities are written by their own number alone`() throws {
+  @Test func `an update of a sub-entity writes only the rows with its own entity number`() throws {
     try CoreDataFixture.cars.copy(to: store)
     try jobs.write(
       try JobText.update(
@@ -349,7 +353,7 @@ import Testing
     )
   }
 
-  @Test func `a transform reads and sets what the model names, and is undone`() throws {
+  @Test func `a transform reads and sets model attributes and can be undone`() throws {
     try CoreDataFixture.families.copy(to: store)
     let before = try store.read("store.sqlite")
     try jobs.write(
@@ -426,7 +430,7 @@ import Testing
     #expect(try rows() == original)
   }
 
-  @Test func `a transform sets a relationship in both columns`() throws {
+  @Test func `a transform sets both columns of a relationship`() throws {
     try CoreDataFixture.families.copy(to: store)
     try jobs.write(
       try transform(
@@ -473,7 +477,7 @@ import Testing
     #expect(other.status == 1 && other.output.contains("ZPARTY: 5 rows differ: ZNAME 5"))
   }
 
-  @Test func `a rehearsal runs on a copy and says that a run would be refused`() throws {
+  @Test func `a rehearsal on a Core Data store says that a run would be refused`() throws {
     try CoreDataFixture.cars.copy(to: store)
     try jobs.write(
       try JobText.update(

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: ["delete", "wal"])
-  func `an idle database is intact and open nowhere else`(mode: String) throws {
+  func `doctor reports an idle database as intact and not open elsewhere`(mode: String) throws {
     _ = try TestDatabase.value(path, "PRAGMA journal_mode = \(mode)")
     let found = try examine("--full")
     #expect(found["journalMode"] as? String == mode)
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: ["delete", "wal"])
-  func `a writer is named, and a reader beside it`(mode: String) throws {
+  func `doctor names a writer and the readers beside it`(mode: String) throws {
     let writer = try Connection(path: path)
     _ = try writer.value("PRAGMA journal_mode = \(mode)")
     try writer.execute("UPDATE numbers SET n = 1 WHERE id = 1")
@@ -64,7 +64,7 @@ import Testing
     try writer.execute("COMMIT")
   }
 
-  @Test func `a run that waits is found, with what resumes it`() throws {
+  @Test func `doctor finds a waiting run and the command that resumes it`() throws {
     let more: [String: Any] = ["throttle": ["identifiersPerSecond": 0.001], "chunk": ["size": 100]]
     try directory.write(JobText.update(adding: more), to: "job.json")
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: [[], ["--full"]])
-  func `rows that SQLite's own check wrongly takes for NULL are not damage`(options: [String])
+  func `doctor ignores NULL values that SQLite's own check reports wrongly`(options: [String])
     throws
   {
     _ = try TestDatabase.value(path, "DROP TABLE numbers")
@@ -117,7 +117,7 @@ import Testing
     #expect(found["damage"] as? [String] == ["NULL value in n.b"])
   }
 
-  @Test func `a damaged file is told by the status`() throws {
+  @Test func `doctor reports a damaged file by its exit status`() throws {
     _ = try TestDatabase.value(path, "CREATE INDEX labels ON numbers (label)")
     let file = try #require(FileHandle(forWritingAtPath: path))
     try file.seek(toOffset: 4096 * 3 + 100)
@@ -129,13 +129,13 @@ import Testing
     #expect(text.status == 1 && text.output.contains("damaged"))
   }
 
-  @Test func `a file that is no database is refused`() throws {
+  @Test func `doctor refuses a file that is not a database`() throws {
     try directory.write("no database at all, but long enough to be one: \(path)", to: "test.db")
     let result = try BatchProgram.run("doctor", "test.db", in: directory)
     #expect(result.status == 2 && result.errors.contains("not an SQLite database"))
   }
 
-  @Test func `plan and status warn while another process with a log has the database open`() throws
+  @Test func `plan and status warn while another process has the database open with a log`() throws
   {
     try directory.write(JobText.update(adding: ["chunk": ["size": 100]]), to: "job.json")
     var other: Connection? = try Connection(path: path)

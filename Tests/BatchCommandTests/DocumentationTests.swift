@@ -46,7 +46,7 @@ import Testing
       }
   }
 
-  @Test func `every command and option has help and an entry on the page`() throws {
+  @Test func `every command and option has help and an entry in CommandLine.md`() throws {
     let page = try Repository.text("Documentation/CommandLine.md")
     for command in try Self.commands() {
       #expect(command.abstract?.isEmpty == false, "\(command.commandName) has no help")
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func `every option on the page is one of the program`() throws {
+  @Test func `every option in CommandLine.md belongs to the program`() throws {
     let page = try Repository.text("Documentation/CommandLine.md")
     let options = Set(
       try Self.commands().flatMap { $0.arguments ?? [] }.flatMap { $0.names ?? [] }.map(\.name)
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `every field of a summary is on the page`() throws {
+  @Test func `every field of a summary is in CommandLine.md`() throws {
     let directory = try TemporaryDirectory()
     try TestDatabase.makeNumbers(10, in: directory)
     try directory.write(RunCommandTests.increment, to: "job.json")
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func `every exit status of the program is on the page and in the help`() throws {
+  @Test func `every exit status is in CommandLine.md and in the help`() throws {
     let page = try Repository.text("Documentation/CommandLine.md")
     let directory = try TemporaryDirectory()
     let help = try BatchProgram.run("--help", in: directory).output
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func `the help of each command fits a screen`() throws {
+  @Test func `the help of each command fits on a screen`() throws {
     let directory = try TemporaryDirectory()
     for command in try ["batch"] + Self.commands().map(\.commandName) {
       let words = command.split(separator: " ").dropFirst().map(String.init)

@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: ["update", "delete", "export", "failures"])
-  func `a job's run is refused in one line that says what to do, and changes nothing`(
+  func `a job's run of an earlier version is refused in one line and changes nothing`(
     name: String
   ) throws {
     try restore(name)
@@ -44,7 +44,7 @@ import Testing
     #expect(fresh.status == (name == "failures" ? 4 : 0), "\(fresh.errors)")
   }
 
-  @Test func `a run by objects is refused, and changes nothing`() throws {
+  @Test func `a run by objects of an earlier version is refused and changes nothing`() throws {
     try restore("contexts")
     #expect(try texts("SELECT sum(n) FROM numbers") == ["90"])
     let program = try BatchProgram(

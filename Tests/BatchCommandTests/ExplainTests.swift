@@ -32,7 +32,7 @@ import Testing
     return keys
   }
 
-  @Test func `it lists the keys of the schema, and explains each in 80 columns`() throws {
+  @Test func `explain lists the schema's keys and explains each in 80 columns`() throws {
     let list = try explain()
     #expect(list.status == 0)
     let lines = list.output.split(separator: "\n")
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `a key is explained with its default and its section of the page`() throws {
+  @Test func `explain shows a key's default and its section of the page`() throws {
     let text = try explain("throttle.maximumWAL").output
     #expect(text.contains("size of the write-ahead log above which"))
     #expect(text.contains("\n  default: \"64MB\"\n"))
@@ -70,7 +70,7 @@ import Testing
     #expect(parameter == (try explain("parameters.NAME.type").output))
   }
 
-  @Test func `a misspelt key suggests the nearest`() throws {
+  @Test func `explain suggests the nearest key for a misspelt one`() throws {
     for (key, advice) in [
       ("throttle.maxWAL", "did you mean \"throttle.maximumWAL\"?"),
       ("wehre", "did you mean \"source.where\"?"),
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `the schema equals that of the documentation`() throws {
+  @Test func `the schema that the program prints equals the documented one`() throws {
     #expect(try explain("--schema").output == Repository.text("Documentation/job.schema.json"))
   }
 }

@@ -23,7 +23,7 @@ import Testing
     return try BatchProgram(["run", "job.json"] + arguments, in: directory).wait()
   }
 
-  @Test func `every kind of value has its form in NDJSON`() throws {
+  @Test func `an NDJSON export writes every kind of value in its documented form`() throws {
     let result = try run(JobText.export(to: "out.ndjson"))
     #expect(result.status == 0, "\(result.errors)")
     #expect(result.output.contains("output:    out.ndjson"))
@@ -44,7 +44,7 @@ import Testing
     for line in text.split(separator: "\n") { _ = try JSONOutput.object(String(line)) }
   }
 
-  @Test func `every kind of value has its form in CSV`() throws {
+  @Test func `a CSV export writes every kind of value in its documented form`() throws {
     #expect(try run(JobText.export(to: "out.csv", format: "csv")).status == 0)
     let text = String(decoding: try directory.read("out.csv"), as: UTF8.self)
     let lines = [
@@ -55,7 +55,7 @@ import Testing
     #expect(text == lines.map { $0 + "\r\n" }.joined())
   }
 
-  @Test func `columns and their order come from the job`() throws {
+  @Test func `an export has the job's columns in the job's order`() throws {
     let source: [String: Any] = ["entity": "numbers", "orderBy": ["-id"], "limit": 3, "where": "1"]
     let action: [String: Any] = [
       "type": "export", "file": "out.csv", "format": "csv", "columns": ["x", "id"],
@@ -69,7 +69,7 @@ import Testing
     #expect(text == "x,id\r\n0.1,8\r\n1e+300,7\r\n9223372036854775807,6\r\n")
   }
 
-  @Test func `a file that the job did not make is left alone`() throws {
+  @Test func `an export leaves a file of another origin unchanged`() throws {
     try directory.write("precious", to: "out.ndjson")
     try directory.write(JobText.export(to: "out.ndjson"), to: "job.json")
     try Refusal.expect(["run", "job.json"], in: directory, says: ["out.ndjson", "overwrite"])
@@ -88,7 +88,7 @@ import Testing
     #expect(try directory.read("out.ndjson").count > 100)
   }
 
-  @Test func `only regular files are replaced, whatever the job says`() throws {
+  @Test func `an export replaces only regular files, whatever the job says`() throws {
     let path = directory.path
     #expect(mkfifo("\(path)/pipe", 0o600) == 0)
     try FileManager.default.createDirectory(
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func `the file that a symbolic link names is the output`() throws {
+  @Test func `an export writes the file that a symbolic link names`() throws {
     try directory.write("old", to: "real.ndjson")
     #expect(symlink("real.ndjson", directory.file("link.ndjson")) == 0)
     let action: [String: Any] = [
@@ -131,7 +131,7 @@ import Testing
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real.ndjson")
   }
 
-  @Test func `the job's own output is replaced by the next run`() throws {
+  @Test func `a new run replaces the job's own export`() throws {
     let job = try JobText.export(to: "out.ndjson")
     #expect(try run(job).status == 0)
     let first = try directory.read("out.ndjson")
@@ -156,7 +156,7 @@ import Testing
     try Refusal.expect(["run", "job.json"], in: directory, says: ["out.ndjson"])
   }
 
-  @Test func `a file that appears while the job runs is not replaced`() throws {
+  @Test func `an export does not replace a file that appears during the run`() throws {
     try TestDatabase.make(in: directory, "UPDATE numbers SET x = id")
     let job = try JobText.export(
       to: "out.ndjson",
@@ -180,7 +180,7 @@ import Testing
   }
 
   @Test(arguments: [2, nil])
-  func `an unfinished output that was cut short or removed starts over`(lost: Int?) throws {
+  func `an unfinished export that was truncated or removed starts over`(lost: Int?) throws {
     try TestDatabase.make(
       in: directory,
       "CREATE VIEW shown AS SELECT id, CASE x WHEN 'bad' THEN json('{') ELSE 1 END AS x FROM numbers"
@@ -214,7 +214,7 @@ import Testing
     #expect(text == (1...8).map { "{\"id\":\($0),\"x\":1}\n" }.joined())
   }
 
-  @Test func `a database that may only be read is exported`() throws {
+  @Test func `a read-only database is exported without changes`() throws {
     let database: [String: Any] = ["path": "test.db", "readOnly": true]
     let before = try directory.read("test.db")
     let result = try run(JobText.export(to: "out.ndjson", adding: ["database": database]))

@@ -54,7 +54,7 @@ import Testing
     return result
   }
 
-  @Test func `a job loads the extensions that its schema needs, in every command`() throws {
+  @Test func `every command loads the extensions that the job's schema needs`() throws {
     try SQLiteExtension.compile(in: directory)
     let path = try makeLibrary()
     try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
@@ -119,7 +119,7 @@ import Testing
     #expect(try connection.texts("SELECT sum(n) FROM tags") == ["45450"])
   }
 
-  @Test func `an extension that cannot be loaded is named where the job names it`() throws {
+  @Test func `the error of an extension that cannot be loaded names its place in the job`() throws {
     try TestDatabase.makeNumbers(3, in: directory)
     for (name, says) in [("mod_none", "where the system looks"), ("./none.so", "give the path")] {
       let database: [String: Any] = ["path": "test.db", "extensions": [name]]
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func `SQL loads no extension beside those of the job`() throws {
+  @Test func `SQL cannot load extensions other than the job's`() throws {
     try SQLiteExtension.compile(in: directory)
     try TestDatabase.makeNumbers(3, in: directory)
     for call in ["load_extension('./own.so')", "load_extension('./own.so', 'sqlite3_own_init')"] {

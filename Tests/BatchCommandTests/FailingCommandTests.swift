@@ -57,7 +57,7 @@ import Testing
     .timeLimit(.minutes(2)),
     arguments: Array(faults.enumerated()).map { ($0.offset, $0.element.1) }
   )
-  func `a program that does wrong at some rows fails those, and few are started`(
+  func `a faulty program fails only the rows that it mishandles, with few restarts`(
     fault: Int,
     reason: String
   ) throws {
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)))
-  func `a row that hangs a program takes its time limit twice at most`() throws {
+  func `a row that hangs a program costs at most twice the time limit`() throws {
     let wrong = try choose(3, seed: 3)
     try write(
       "exec sleep 100",
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)))
-  func `without skip the error names the row, and the run goes on from its chunk`() throws {
+  func `the error without skip names the row, and the run resumes from its chunk`() throws {
     try job.directory.write("58\n", to: "wrong")
     try write(
       "echo 'no price' >&2; exit 7",
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)))
-  func `a program that ends between two chunks is replaced, and no row fails`() throws {
+  func `a program that ends between two chunks is restarted without failed rows`() throws {
     try job.write(
       "echo $$ >> starts; read -r line; echo '{\"n\": 1}'",
       adding: ["workers": 1, "chunk": ["size": 1]]
@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)))
-  func `lines on standard error are shown up to a number, and counted`() throws {
+  func `lines on standard error are shown up to a limit, and the rest are counted`() throws {
     let wrong = try choose(20, seed: 20)
     try write(
       "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo \"line $i\" >&2; done; exit 1",

@@ -67,7 +67,7 @@ struct FullDiskTests {
     #expect(result.status == 0, "\(result.errors)", sourceLocation: location)
   }
 
-  @Test func `a database that fills the disk resumes when there is room`() throws {
+  @Test func `a database that fills the disk resumes once there is room`() throws {
     let path = try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
     let job = try JobText.update(
       ["n": "n + 1", "label": "label || hex(zeroblob(100))"],
@@ -85,7 +85,7 @@ struct FullDiskTests {
   }
 
   @Test(arguments: [0, 20_000, 200_000])
-  func `an export that fills the disk resumes when there is room`(free: Int) throws {
+  func `an export that fills the disk resumes once there is room`(free: Int) throws {
     try TestDatabase.makeNumbers(20_000, in: directory)
     try directory.write(JobText.export(to: "alone"), to: "alone.json")
     #expect(try BatchProgram.run("run", "alone.json", in: directory).status == 0)
@@ -108,7 +108,7 @@ struct FullDiskTests {
     try directory.write(JobText.update(database: "disk/test.db"), to: "job.json")
   }
 
-  @Test func `a full disk that has no room for the log's shared memory is named`() throws {
+  @Test func `the error of a full disk without room for the log's shared memory says so`() throws {
     try makeLogged()
     try disk.fill(leaving: 0)
     for arguments in [["plan", "job.json"], ["schema", "disk/test.db"]] {
@@ -124,7 +124,7 @@ struct FullDiskTests {
     #expect(try BatchProgram.run("plan", "job.json", in: directory).status == 0)
   }
 
-  @Test func `a read-only folder of a database in WAL mode is named`() throws {
+  @Test func `the error of a read-only folder of a database in WAL mode says so`() throws {
     try makeLogged()
     try disk.makeReadOnly()
     for arguments in [["plan", "job.json"], ["schema", "disk/test.db"]] {
@@ -137,7 +137,7 @@ struct FullDiskTests {
     }
   }
 
-  @Test func `a clone without room is said before anything is written`() throws {
+  @Test func `a rehearsal without room for its clone is refused before it writes`() throws {
     try TestDatabase.makeNumbers(4000, in: directory, name: "disk/test.db")
     try directory.write(JobText.update(database: "disk/test.db"), to: "job.json")
     try disk.fill(leaving: 100_000)
@@ -167,7 +167,7 @@ struct FullDiskTests {
   }
 
   @Test(arguments: [0, 8192])
-  func `a checkpoint that fills the disk starts or resumes when there is room`(free: Int) throws {
+  func `a checkpoint that fills the disk starts or resumes once there is room`(free: Int) throws {
     let path = try TestDatabase.makeNumbers(20_000, in: directory)
     // A list without any pattern takes room.
     try TestDatabase.make(

@@ -35,7 +35,7 @@ import Testing
     return result.output
   }
 
-  @Test func `classes of ten schemas compile with at most a warning`() throws {
+  @Test func `generated classes of ten schemas compile without warnings`() throws {
     var text = "import BatchObjects\nimport Foundation\n"
     for schema in Self.schemas {
       // With the option, a mapping has everything that it has without, and more.
@@ -49,7 +49,7 @@ import Testing
     #expect(status == 0 && !messages.contains("warning:"), "\(messages)")
   }
 
-  @Test func `the text is the same from run to run, and replaces its own file only`() throws {
+  @Test func `generated classes are equal every time and replace only their own file`() throws {
     let first = try source("rails")
     let again = try BatchProgram.run(
       "generate",
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(arguments: [("northwind", []), ("places", ["--upserts"])])
-  func `what the tests are compiled with is what the program makes`(
+  func `the generated classes in the tests equal the program's output`(
     _ schema: String,
     _ options: [String]
   ) throws {
@@ -112,7 +112,9 @@ import Testing
     #expect(try Repository.text(page) == expected, "BATCH_WRITE_PAGES=1 writes it anew")
   }
 
-  @Test func `relationships are of foreign keys, with names and rules of both sides`() throws {
+  @Test func `generated relationships follow foreign keys, with names and rules of both sides`()
+    throws
+  {
     let rails = try source("rails")
     for line in [
       #".toOne("author", \.author, column: "author_id", inverse: "posts"),"#,
@@ -132,7 +134,7 @@ import Testing
     #expect(odd.contains(#".toMany("motherPeople", \.motherPeople, inverse: "mother"),"#))
   }
 
-  @Test func `types are those that are declared, and enumerations those that are listed`() throws {
+  @Test func `generated attributes have the declared types and the listed enumerations`() throws {
     let rails = try source("rails")
     #expect(rails.contains("    case inReview = \"in review\"\n"))
     #expect(
@@ -157,7 +159,7 @@ import Testing
     #expect(odd.contains("/// - Left out: anything: no type is declared"))
   }
 
-  @Test func `indexes are named, and unique ones where upserts are wanted`() throws {
+  @Test func `generated classes name indexes, and unique ones where upserts are wanted`() throws {
     let rails = try source("rails")
     #expect(rails.contains(#"      .index("author"),"#) && !rails.contains(".unique("))
     let wordpress = try source("wordpress")
@@ -181,7 +183,9 @@ import Testing
     }
   }
 
-  @Test func `a sample of the rows decides where the declared type does not`() throws {
+  @Test func `a sample of the rows decides an attribute's type where the declaration does not`()
+    throws
+  {
     _ = try TestDatabase.make(
       "sample.db",
       in: directory,
@@ -208,7 +212,7 @@ import Testing
     }
   }
 
-  @Test func `objects of generated classes are made, related, saved, fetched and deleted`()
+  @Test func `objects of generated classes are created, related, saved, fetched and deleted`()
     async throws
   {
     let path = try makeDatabase("northwind")

@@ -32,7 +32,7 @@ import Testing
     try BatchProgram.run(command, "job.json", in: directory)
   }
 
-  @Test func `deleted rows return, and SQLite computes their keys again`() throws {
+  @Test func `undeleted rows get their generated keys from SQLite again`() throws {
     let before = try rows()
     let more: [String: Any] = ["undo": true, "chunk": ["size": 60]]
     try write(JobText.delete(where: "body NOT LIKE '%7%'", entity: "documents", adding: more))
@@ -44,7 +44,7 @@ import Testing
     #expect(try rows() == before)
   }
 
-  @Test func `a change that keeps the keys is made and undone`() throws {
+  @Test func `a change that keeps generated keys is made and undone`() throws {
     let before = try rows()
     let set = ["body": "json_set(body, '$.seen', 1)", "n": "n + 1"]
     try write(JobText.update(set, where: "1", entity: "documents", adding: ["undo": true]))
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(arguments: ["'new ' || (body ->> 'id')", "'x' || (body ->> 'next')"])
-  func `a change that gives rows other keys is refused before its first chunk is done`(
+  func `a change of generated keys is refused before the first chunk`(
     id: String
   ) throws {
     let before = try rows()

@@ -40,7 +40,7 @@ import Testing
 
   private func names() throws -> [String] { try history().compactMap { $0["run"] as? String } }
 
-  @Test func `each run stays, with its rows and who ran it, also one of no rows`() throws {
+  @Test func `the history keeps each run with its rows and its user, even one of no rows`() throws {
     try write(["undo": true])
     for last in ["10", "20", "0", "30"] {
       try succeed("run", "job.json", "--param", "last=\(last)", "--param=token=hunter2")
@@ -90,7 +90,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers WHERE id <= 10") == ["20"])
   }
 
-  @Test func `what is not known is refused`() throws {
+  @Test func `an unknown run of the history is refused`() throws {
     try write()
     try succeed("run", "job.json")
     for arguments in [
@@ -102,7 +102,8 @@ import Testing
   }
 
   @Test(arguments: [(0, 1), (2, 3), (20, 5)])
-  func `as many earlier runs stay as the job says`(history: Int, expected: Int) throws {
+  func `the history keeps as many earlier runs as the job says`(history: Int, expected: Int) throws
+  {
     try write(["history": history])
     for _ in 1...5 { try succeed("run", "job.json") }
     #expect(try names().count == expected)
@@ -111,7 +112,7 @@ import Testing
     #expect(try !directory.names().contains("job.batch.history"))
   }
 
-  @Test func `records go when they are older than the job says`() throws {
+  @Test func `records older than the job's limit are removed from the history`() throws {
     try write(["history": "30d"])
     for _ in 1...3 { try succeed("run", "job.json") }
     let folder = directory.file("job.batch.history")
@@ -133,7 +134,7 @@ import Testing
     #expect(damaged.status == 2 && damaged.output.contains("100 identifiers"), "\(damaged)")
   }
 
-  @Test func `runs of one second stand in the order in which they began`() throws {
+  @Test func `runs of one second are listed in the order in which they began`() throws {
     // The first row fails, so each run is unfinished, and set aside by the next.
     try TestDatabase.make(
       in: directory,
@@ -199,7 +200,7 @@ import Testing
     try Refusal.expect(["run", checkpoint], in: directory, says: ["not a job file"])
   }
 
-  @Test func `no finished record is lost to a kill`() throws {
+  @Test func `a kill loses no finished record of the history`() throws {
     try write(["chunk": ["size": 5], "history": 1000])
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
@@ -223,7 +224,7 @@ import Testing
     print("history: \(finished.count) finished records after 12 kills, seed \(seed)")
   }
 
-  @Test func `an undo keeps no secret, and a history that cannot be kept stops no run`() throws {
+  @Test func `an undo stores no secret, and an unwritable history stops no run`() throws {
     try write(["undo": true])
     try succeed("run", "job.json", "--param", "token=hunter2")
     try succeed("undo", "job.json", "--param", "token=hunter2", "--param=token=hunter2")

@@ -51,7 +51,7 @@ import Testing
     )
   }
 
-  @Test func `a complete run notifies of its start and its end`() throws {
+  @Test func `a complete run calls its hooks at start and end`() throws {
     try write(Self.all)
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
@@ -63,7 +63,7 @@ import Testing
     #expect(!run.errors.contains("dropped") && !run.output.contains("dropped"))
   }
 
-  @Test func `a run that fails tells why, and of its new start`() throws {
+  @Test func `a failing run calls its hooks with the reason, and again when it restarts`() throws {
     try write(Self.all, set: ["n": "iif(id = 35, abs(-9223372036854775807 - 1), 1)"])
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
     let told = try told()
@@ -80,7 +80,7 @@ import Testing
     )
   }
 
-  @Test func `a held run notifies, and the program runs beside it`() throws {
+  @Test func `a held run calls its hook and does not wait for it`() throws {
     // The hook lets the run continue.
     try script("release.sh", "./tell.sh f; rm hold")
     var hooks = Self.all
@@ -123,7 +123,7 @@ import Testing
     return program
   }
 
-  @Test func `a hook runs when a run is stopped, cancelled or killed`() throws {
+  @Test func `a hook is called when a run is stopped, cancelled or killed`() throws {
     try writeEnds()
     let stopped = try startHeld()
     stopped.send(SIGTERM)
@@ -148,7 +148,7 @@ import Testing
     )
   }
 
-  @Test func `a hook gets the status when a run is refused`() throws {
+  @Test func `a hook gets the exit status when a run is refused`() throws {
     try writeEnds()
     let alive = try startHeld()
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 5)
@@ -161,7 +161,7 @@ import Testing
     )
   }
 
-  @Test func `a hook runs when a run cannot begin, with paths valid in any folder`() throws {
+  @Test func `a hook is called when a run cannot begin, with absolute paths`() throws {
     try writeEnds(adding: ["database": ["path": "test.db", "busyTimeout": "1ms"]])
     try script("end.sh", "echo \"$BATCH_HOOK $BATCH_EXIT_STATUS $BATCH_CHECKPOINT\" >> told")
     let other = try Connection(path: path)
@@ -171,7 +171,7 @@ import Testing
     #expect(try told() == ["onRefuse 1 \(directory.file("job.batch"))"])
   }
 
-  @Test func `a run stops outside its hours, and resumes within them`() throws {
+  @Test func `a run stops outside its daily window and resumes within it`() throws {
     let other = Calendar.current.component(.hour, from: .now) + 12
     let hours = String(format: "%02d:00-%02d:00", other % 24, (other + 1) % 24)
     try writeEnds(adding: ["throttle": ["window": ["hours": hours, "otherwise": "stop"]]])
@@ -183,7 +183,7 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
 
-  @Test func `much that a hook writes does not stop it`() throws {
+  @Test func `a hook that writes much output is not blocked`() throws {
     try script("much.sh", "head -c 1000000 /dev/zero; yes | head -c 1000000 >&2; echo end >> told")
     try write(["onFinish": ["./much.sh"]])
     let run = try BatchProgram.run("run", "job.json", in: directory)
@@ -192,7 +192,7 @@ import Testing
     #expect(run.errors.utf8.count < 20_000)
   }
 
-  @Test func `a program that is missing or cannot be started is refused`() throws {
+  @Test func `a hook whose program is missing or not executable is refused`() throws {
     try directory.write("text", to: "plain.txt")
     for (command, message) in [
       ("./missing.sh", "there is no command"), ("./plain.txt", "is not executable"),
@@ -244,7 +244,7 @@ import Testing
     #expect((second["failures"] as? [Any])?.isEmpty == true)
   }
 
-  @Test func `a page has the same, and takes nothing for mark-up`() throws {
+  @Test func `an HTML report has the summary and the failures and escapes markup`() throws {
     try writeReport("run.HTML")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
     let page = String(decoding: try directory.read("run.HTML"), as: UTF8.self)
@@ -256,14 +256,14 @@ import Testing
     #expect(!page.contains("<b>"))
   }
 
-  @Test func `a failed run has a report with the error`() throws {
+  @Test func `the report of a failed run contains the error`() throws {
     try writeReport("run.html", adding: ["skip": ["limit": 0]])
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
     let page = String(decoding: try directory.read("run.html"), as: UTF8.self)
     #expect(page.contains("failed") && page.contains("identifier 5: "))
   }
 
-  @Test func `a file that is not a report is left alone`() throws {
+  @Test func `a report does not replace a file that is not a report`() throws {
     try directory.write("mine", to: "run.html")
     try writeReport("run.html")
     let job = String(decoding: try directory.read("job.json"), as: UTF8.self)

@@ -74,7 +74,7 @@ private let friendlyTexts = [
   }
 
   @Test(arguments: friendlyTexts)
-  func `a friendly expression is taken`(text: String) throws {
+  func `a harmless expression is accepted`(text: String) throws {
     let parameters = ["threshold": ["type": "integer", "default": 0]]
     let job = try JobText.update(["label": text], where: text, adding: ["parameters": parameters])
     try directory.write(job, to: "job.json")

@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: 1...8 as ClosedRange<UInt64>)
-  func `sets of identifiers agree with sets of integers`(seed: UInt64) throws {
+  func `set operations on identifier lists agree with sets of integers`(seed: UInt64) throws {
     let directory = try Self.orders()
     var random = SeededGenerator(seed: seed)
     let lists = try ["a", "b", "c"].map { name in
@@ -67,7 +67,7 @@ import Testing
     )
   }
 
-  @Test func `a list is split evenly and put together again`() throws {
+  @Test func `a list is split evenly and joined again`() throws {
     let directory = try Self.orders()
     let keys = Array(1...10).reversed().map { $0 }
     try Self.save(keys, as: "all", in: directory)
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: ["uri", "key", "json"])
-  func `what is printed can be read again`(format: String) throws {
+  func `printed identifiers can be read again`(format: String) throws {
     let directory = try Self.orders()
     try Self.save([5, 3, 9], as: "some", in: directory)
     let printed = try BatchProgram.run("ids", "some.ids", "--format", format, in: directory)
@@ -136,7 +136,7 @@ import Testing
       #""type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sed", "-u", "s/0/1/"]"#,
     ]
   )
-  func `a row that a list names twice is done once, at its first place`(
+  func `a row that a list names twice is done once, at its first position`(
     options: String,
     action: String
   ) throws {
@@ -176,7 +176,7 @@ import Testing
     ("id PRIMARY KEY", "(1, 0), ('1', 0)", "=1\n1\n*1.0\n"),
     ("id REAL PRIMARY KEY", "(1.0, 0), (2.5, 0)", "*1.0\n1\n=2.5\n*2.5\n"),
   ])
-  func `keys that SQLite takes for the same name a row once`(
+  func `a row that a list names by several equal keys is done once`(
     key: String,
     rows: String,
     lines: String
@@ -206,7 +206,7 @@ import Testing
     #expect(result.output.contains(/succeeded: +2/))
   }
 
-  @Test func `invalid text is refused with its line`() throws {
+  @Test func `the error of invalid text in a list names its line`() throws {
     let directory = try Self.orders()
     try directory.write("1\n2\nthree\n", to: "bad.txt")
     let result = try BatchProgram.run(
@@ -238,7 +238,7 @@ import Testing
     #expect(unknown.errors.contains("did you mean \"numbers\"?"))
   }
 
-  @Test func `lists of different entities are not combined and files are not replaced`() throws {
+  @Test func `lists of different entities are not combined, and files are not replaced`() throws {
     let directory = try Self.orders()
     try TestDatabase.make(in: directory, "CREATE TABLE others (id INTEGER PRIMARY KEY)")
     try Self.save([1], as: "a", in: directory)
@@ -265,7 +265,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(20)))
-  func `lists of far more keys than bytes keep no command busy`() throws {
+  func `forged lists with more keys than bytes are processed quickly`() throws {
     let directory = try TemporaryDirectory()
     func save(_ name: String, _ stretches: [(first: Int64, step: Int64)]) throws {
       var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")

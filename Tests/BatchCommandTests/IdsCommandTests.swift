@@ -28,7 +28,7 @@ import Testing
     #expect(result.status == 1, "\(result.errors)")
   }
 
-  @Test func `outcomes are listed separately`() throws {
+  @Test func `the outcomes of a run are listed separately`() throws {
     try failHalfWay()
     // The chunk after the failed one may have been at the writer already.
     let done = try ids("--outcome", "done", "--format", "key").compactMap(Int.init)
@@ -42,7 +42,7 @@ import Testing
     #expect(try ids("--format", "key").compactMap(Int.init) == Array(1...100))
   }
 
-  @Test func `formats name the store, the entity and the key`() throws {
+  @Test func `every format of identifiers names the store, the entity and the key`() throws {
     try failHalfWay()
     let schema = try BatchProgram.run("schema", "test.db", "--json", in: directory)
     let store = try #require(JSONOutput.object(schema.output)["store"] as? String)
@@ -56,7 +56,7 @@ import Testing
     _ = try JSONSerialization.jsonObject(with: Data(first.utf8), options: .fragmentsAllowed)
   }
 
-  @Test func `a saved part is the rows of another job`() throws {
+  @Test func `a saved list of remaining rows can be another job's rows`() throws {
     try failHalfWay()
     let remaining = try ids("--outcome", "remaining", "--format", "key")
     #expect(try ids("--outcome", "remaining", "--output", "rest.ids") == [])
@@ -92,9 +92,7 @@ import Testing
     #expect(try ids("--count", "--outcome", "remaining", from: "job.batch") == ["0"])
   }
 
-  @Test func `failed rows whose retry has another outcome are in its list`()
-    throws
-  {
+  @Test func `a row whose retry has another outcome is listed under that outcome`() throws {
     let job = try JobText.update(
       ["n": "CASE WHEN id % 10 = 0 AND n = 0 THEN json('{') ELSE 1 END"],
       where: "label <> 'x'",
@@ -119,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func `outcomes whose table somebody dropped are not guessed`() throws {
+  @Test func `outcomes whose table was dropped are not guessed`() throws {
     try TestDatabase.make(
       in: directory,
       // The rows go away after they were selected.
@@ -151,7 +149,7 @@ import Testing
     #expect(try ids(from: "some.ids") == ids())
   }
 
-  @Test func `a reader that closes the pipe is not an error`() throws {
+  @Test func `a reader that closes the pipe causes no error`() throws {
     try TestDatabase.makeNumbers(50_000, in: directory, name: "large.db")
     let job = try JobText.update(database: "large.db")
     try directory.write(job, to: "large.json")

@@ -35,7 +35,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT typeof(body) || ' ' || hex(body) FROM message ORDER BY id")
   }
 
-  @Test func `a program that expects text destroys none`() throws {
+  @Test func `a program that expects text damages no invalid text`() throws {
     try transform(
       """
       import json, sys
@@ -55,7 +55,7 @@ import Testing
     #expect(try bodies() == ["text 436166E9", "text 546561", "text 5AFC72696368"])
   }
 
-  @Test func `a program repairs them, or gives them back as they are`() throws {
+  @Test func `a program can repair invalid texts or return them unchanged`() throws {
     try transform(
       """
       import base64, json, sys
@@ -74,7 +74,7 @@ import Testing
     #expect(try bodies() == ["text 436166C3A9", "text 2054656120", "text 5AFC72696368"])
   }
 
-  @Test func `an export says how many it replaced, and so does its status`() throws {
+  @Test func `an export and its status count the invalid texts that it replaced`() throws {
     try directory.write(JobText.export(to: "out.ndjson", entity: "message"), to: "job.json")
     let plan = try BatchProgram.run("plan", "job.json", "--json", in: directory)
     #expect(try JSONOutput.object(plan.output)["invalidTexts"] as? Int == 2)
@@ -86,7 +86,7 @@ import Testing
     #expect(text.contains("\"Caf\u{fffd}\"") && text.contains("\"Z\u{fffd}rich\""))
   }
 
-  @Test func `a transform cannot replace them`() throws {
+  @Test func `a transform cannot replace invalid texts`() throws {
     try transform("", adding: [:])
     let text = String(decoding: try directory.read("job.json"), as: UTF8.self)
     try directory.write(
@@ -103,7 +103,7 @@ import Testing
     )
   }
 
-  @Test func `killed exports count each text once`() throws {
+  @Test func `killed exports count each invalid text once`() throws {
     let rows = KillLoop.rows(300_000)
     try TestDatabase.make(
       in: directory,

@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases)
-  func `whatever the key is, killed runs do every row once, though rows move and vanish`(
+  func `killed runs do every row once for any key, although rows move and vanish`(
     kind: Kind
   ) throws {
     let seed =

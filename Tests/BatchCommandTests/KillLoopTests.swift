@@ -142,7 +142,9 @@ import Testing
     }
   }
 
-  @Test func `killed retries change each failed row once and keep exactly what is left`() throws {
+  @Test func `killed retries change each failed row once and keep exactly the remaining failures`()
+    throws
+  {
     let rows = KillLoop.rows(30_000)
     let path = try TestDatabase.makeNumbers(rows, in: directory)
     try TestDatabase.make(
@@ -217,7 +219,7 @@ import Testing
       ("ndjson", ["query": "SELECT label || '/' || n AS name, id FROM numbers", "key": ["name"]]),
     ] as [(String, [String: any Sendable])]
   )
-  func `killed exports are the same as one that was left alone`(
+  func `killed exports equal an undisturbed one`(
     format: String,
     source: [String: any Sendable]
   ) throws {

@@ -5,7 +5,7 @@ import Testing
 /// Recipes that are killed, and then repeated as they are written.
 @Suite struct KilledRecipeTests {
   @Test(.timeLimit(.minutes(1)))
-  func `the recipe that exports what changed misses no row if it is killed and repeated`() throws {
+  func `the recipe that exports changed rows misses none if it is killed and repeated`() throws {
     let page = try Walkthrough(page: "Documentation/Recipes.md")
     let section = try #require(page.sections.first { $0.title == "Export what changed" })
     let commands = section.commands.map(\.text)

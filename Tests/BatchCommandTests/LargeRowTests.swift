@@ -29,13 +29,13 @@ import Testing
     return try #require(last["peakResidentBytes"] as? Int)
   }
 
-  @Test func `an export holds about one row of them at a time`() throws {
+  @Test func `an export holds about one large row in memory`() throws {
     #expect(try peak(JobText.export(to: "out.ndjson")) < 128_000_000)
     let size = try FileManager.default.attributesOfItem(atPath: directory.file("out.ndjson"))[.size]
     #expect(try #require(size as? Int) > 120_000_000)
   }
 
-  @Test func `a command that writes large values is asked one row at a time`() throws {
+  @Test func `a command that returns large values is given one row at a time`() throws {
     try directory.write(
       """
       #!/bin/sh
@@ -58,7 +58,7 @@ import Testing
     #expect(lengths == ["10000000"])
   }
 
-  @Test func `a change of large rows keeps what undoes it in a file`() throws {
+  @Test func `an update of large rows runs in bounded memory`() throws {
     #expect(try peak(JobText.update(["b": "replace(b, 'a', 'c')"])) < 128_000_000)
   }
 }

@@ -43,7 +43,7 @@ import Testing
     #expect(program.wait().status == -SIGKILL)
   }
 
-  @Test func `a list in the store replaces a lost checkpoint`() throws {
+  @Test func `a list stored in the database replaces a lost checkpoint`() throws {
     killed(try begin("store"))
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
     let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
@@ -52,7 +52,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_list") == ["0"])
   }
 
-  @Test func `a checkpoint that goes away under a run does not end it`() throws {
+  @Test func `a run continues if its checkpoint is removed`() throws {
     let program = try begin()
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
     let pace = "throttle.identifiersPerSecond=none"
@@ -64,7 +64,7 @@ import Testing
     #expect(try values() == ["2: \(Self.total)"])
   }
 
-  @Test func `a database that is replaced under a run stops it`() throws {
+  @Test func `a run stops if its database is replaced`() throws {
     try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("backup.db"))'")
     let program = try begin()
     let moved = rename(directory.file("backup.db"), path)
@@ -80,7 +80,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a backup that is restored under a run stops it, and the rest is done after`() throws {
+  @Test func `a run stops if a backup is restored, and its rest is done afterwards`() throws {
     let program = try begin(perSecond: 20)
     let watch = try FolderWatch(directory)
     try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("copy.db"))'")
@@ -106,7 +106,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a renamed job file gets the path of its run's checkpoint`() throws {
+  @Test func `the error for a renamed job file names the checkpoint of its run`() throws {
     killed(try begin())
     try FileManager.default.moveItem(
       atPath: directory.file("job.json"),

@@ -164,7 +164,9 @@ private struct ForeignSchema: Sendable, CustomTestStringConvertible {
     #expect(try TestDatabase.texts(directory.file("test.db"), values) == before)
   }
 
-  @Test func `an expression of the job itself is to blame for the function that it calls`() throws {
+  @Test func `the error of a missing function blames the job's own expression that calls it`()
+    throws
+  {
     try TestDatabase.makeNumbers(3, in: directory)
     try TestDatabase.make(
       in: directory,
@@ -177,7 +179,7 @@ private struct ForeignSchema: Sendable, CustomTestStringConvertible {
     )
   }
 
-  @Test func `the schema says why a view cannot be read, and shows the rest`() throws {
+  @Test func `the schema says why a view cannot be read and shows the other tables`() throws {
     try TestDatabase.makeNumbers(3, in: directory)
     try TestDatabase.make(
       in: directory,
@@ -201,7 +203,7 @@ private struct ForeignSchema: Sendable, CustomTestStringConvertible {
     directory = try TemporaryDirectory()
   }
 
-  @Test func `a full-text index out of step is named, and the same command goes on once rebuilt`()
+  @Test func `the error of an outdated full-text index names it, and the run resumes once rebuilt`()
     throws
   {
     let path = try TestDatabase.makeNumbers(300, in: directory)
@@ -250,7 +252,7 @@ private struct ForeignSchema: Sendable, CustomTestStringConvertible {
       #"virtual table "found" is out of step with its rows"#, #"drop "found", then make"#
     ),
   ])
-  func `a damaged virtual table is not a damaged database`(
+  func `a damaged virtual table is not reported as a damaged database`(
     table: String,
     lost: String,
     says: String,

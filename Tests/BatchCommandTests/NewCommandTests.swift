@@ -34,7 +34,7 @@ import Testing
     #expect(result.status == status, "\(result.errors)")
   }
 
-  @Test func `it writes an update, with the columns in order`() throws {
+  @Test func `new writes an update with the columns in order`() throws {
     let text = try make(
       "update",
       "test.db",
@@ -57,7 +57,7 @@ import Testing
     )
   }
 
-  @Test func `it writes a delete with an archive, of a table with odd names`() throws {
+  @Test func `new writes a delete with an archive for a table with odd names`() throws {
     let text = try make(
       "delete",
       "test.db",
@@ -72,7 +72,7 @@ import Testing
     #expect(try TestDatabase.texts(path, #"SELECT count(*) FROM "order items""#) == ["0"])
   }
 
-  @Test func `it writes an export, also of a view`() throws {
+  @Test func `new writes an export of a table or a view`() throws {
     _ = try make(
       "export",
       "test.db",
@@ -93,7 +93,7 @@ import Testing
     #expect(all.contains(#""format": "csv""#) && !all.contains("everything"))
   }
 
-  @Test func `it writes a transform, whose script leaves rows as they are`() throws {
+  @Test func `new writes a transform whose script leaves rows unchanged`() throws {
     _ = try make(
       "transform",
       "test.db",
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(5)))
-  func `it writes a transform in Swift that compiles`() throws {
+  func `new writes a transform in Swift that compiles`() throws {
     let result = try BatchProgram.run(
       "new",
       "transform",
@@ -157,7 +157,7 @@ import Testing
     #expect(source.contains(#"await BatchTool(handlers: ["items": handler]).run()"#))
   }
 
-  @Test func `an installed program names its schema, and another none`() throws {
+  @Test func `new names the schema only in an installed program`() throws {
     #expect(try !make("delete", "test.db", "numbers", "--everything").contains("$schema"))
     for folder in ["bin", "share/batch"] {
       try FileManager.default.createDirectory(
@@ -179,7 +179,7 @@ import Testing
     #expect(try BatchProgram.run("validate", "job.json", in: directory).status == 0)
   }
 
-  @Test func `it replaces no file`() throws {
+  @Test func `new replaces no file`() throws {
     try directory.write("mine", to: "job.json")
     let arguments = [
       "new", "update", "test.db", "numbers", "--everything", "--set", "n = 1", "--output",
@@ -221,12 +221,12 @@ import Testing
     (["transform", "test.db", "numbers", "--everything", "--read", "m", "--write", "n"], "\"m\""),
     (["export", "test.db", "numbers", "--everything", "--file", "no/n.csv"], "no folder"),
   ])
-  func `a problem is reported, and nothing is written`(arguments: [String], says: String) throws {
+  func `new reports a problem and writes nothing`(arguments: [String], says: String) throws {
     try Refusal.expect(["new"] + arguments, in: directory, says: [says])
     try Refusal.expect(["new"] + arguments + ["--output", "new.json"], in: directory, says: [says])
   }
 
-  @Test func `without a terminal it says what is missing`() throws {
+  @Test func `new without a terminal says what is missing`() throws {
     for (arguments, missing) in [
       (["new"], "the database, the table, --where or --everything, an action"),
       (["new", "update", "test.db"], "the table, --where or --everything, --set"),
@@ -255,7 +255,7 @@ import Testing
 
   // MARK: - Questions
 
-  @Test func `on a terminal it asks, counts the rows of a condition, and shows the plan`() throws {
+  @Test func `new on a terminal asks, counts the rows of a condition and shows the plan`() throws {
     let terminal = try PseudoTerminal(["new"], in: directory)
     #expect(terminal.shows("Database file: "))
     terminal.type("no.db\r")
@@ -295,7 +295,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM numbers") == ["3500"])
   }
 
-  @Test func `questions that end early leave a command with the answers`() throws {
+  @Test func `new prints the command with the answers if its questions end early`() throws {
     let terminal = try PseudoTerminal(["new"], in: directory)
     for (question, answer) in [
       ("Database file: ", "test.db"), ("Table: ", "numbers"), ("What to do: ", "update"),
@@ -320,7 +320,7 @@ import Testing
     #expect(job.contains(#""n": "id + 1""#) && job.contains("label <> 'it''s'"))
   }
 
-  @Test func `a bad answer is asked again, with the reason`() throws {
+  @Test func `new asks again after a bad answer and gives the reason`() throws {
     let terminal = try PseudoTerminal(["new", "transform", "test.db", "numbers"], in: directory)
     #expect(terminal.shows("or all): "))
     terminal.type("ALL\r")
@@ -344,7 +344,8 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
   }
 
-  @Test func `it asks for what is missing only, and standard output gets the job alone`() throws {
+  @Test func `new asks only for missing values and prints only the job to standard output`() throws
+  {
     let terminal = try PseudoTerminal(
       ["new", "export", "test.db", "numbers", "--everything"],
       in: directory,
@@ -364,7 +365,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `Ctrl-C and Ctrl-D end the questions, and nothing is written`(isInterrupt: Bool) throws {
+  func `new writes nothing after Ctrl-C or Ctrl-D`(isInterrupt: Bool) throws {
     let before = try directory.contents()
     let terminal = try PseudoTerminal(["new", "delete", "test.db"], in: directory)
     #expect(terminal.shows("Table: "))

@@ -45,7 +45,7 @@ private let oddNames = [
     return result.output
   }
 
-  @Test(arguments: oddNames) func `a job runs with any names`(name: String) throws {
+  @Test(arguments: oddNames) func `a job runs with arbitrary names`(name: String) throws {
     let database = try make(name)
     let path = directory.file(database)
     let job = "\(database).json"
@@ -90,7 +90,7 @@ private let oddNames = [
     #expect(entities?.map { $0["name"] as? String ?? "" } == [name, "\(name) archive"].sorted())
   }
 
-  @Test func `a name that is wrong is shown on one line without escapes`() throws {
+  @Test func `an error shows a wrong name on one line without escapes`() throws {
     try TestDatabase.makeNumbers(1, in: directory)
     for name in ["a\nb", "\u{1b}[31mred", "a\u{202e}b", String(repeating: "long", count: 100)] {
       try Refusal.ofEveryCommand(

@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test(arguments: Route.allCases, Record.allCases)
-  func `a second process is refused while the first is alive, and resumes when it is not`(
+  func `a second process is refused while the first is alive and resumes afterwards`(
     route: Route,
     record: Record
   ) throws {
@@ -107,7 +107,8 @@ import Testing
     }
   }
 
-  @Test func `a run of the same job with another checkpoint is refused meanwhile`() throws {
+  @Test func `a run of a job under another checkpoint is refused while the first is alive`() throws
+  {
     try directory.write(job(.store), to: "job.json")
     let first = try begin()
     try directory.write(job(.store, checkpoint: "other.batch"), to: "other.json")
@@ -119,7 +120,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a run that was taken over stops before it does anything twice`() throws {
+  @Test func `a run that was taken over stops before it repeats a row`() throws {
     // It soon continues, and then sees what happened to it.
     try directory.write(job(.store, perSecond: 100), to: "job.json")
     let first = try begin()

@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(arguments: seeds)
-  func `values shift by one under a unique index, from the end that makes room`(
+  func `an ordered update shifts values under a unique index`(
     seed: UInt64
   ) throws {
     var trial = try Trial(seed)
@@ -161,7 +161,7 @@ import Testing
   }
 
   @Test(arguments: seeds)
-  func `rows of a table that refers to itself are deleted before those they refer to`(
+  func `a delete in a self-referencing table deletes rows before those they refer to`(
     seed: UInt64
   ) throws {
     var trial = try Trial(seed)
@@ -198,7 +198,7 @@ import Testing
   }
 
   @Test(arguments: seeds)
-  func `of rows that want the same unique value, the first in the order gets it`(
+  func `the first row in the order gets a contested unique value`(
     seed: UInt64
   ) throws {
     var trial = try Trial(seed)

@@ -174,7 +174,9 @@ import Testing
   }
 
   @Test(arguments: ["update", "delete", "export"], tables.keys.sorted())
-  func `each row of killed runs is in exactly one list`(action: String, table: String) throws {
+  func `each row of killed runs is in exactly one outcome list`(action: String, table: String)
+    throws
+  {
     var random = SeededGenerator(seed: seed)
     var (connection, twin) = try makeRows(table, using: &random)
     try writeJob(action)
@@ -227,7 +229,7 @@ import Testing
     print("outcomes, \(action), \(table), seed \(seed): \(counts)")
   }
 
-  @Test func `rows that others change meanwhile are in exactly one list`() throws {
+  @Test func `rows that others change meanwhile are in exactly one outcome list`() throws {
     var random = SeededGenerator(seed: seed)
     let (connection, twin) = try makeRows("sparse", using: &random)
     try writeJob("update")

@@ -5,7 +5,7 @@ import Testing
 
 /// Holds what commands print with `--json`, and `output.schema.json`, together.
 @Suite(.timeLimit(.minutes(5))) struct OutputSchemaTests {
-  @Test func `outputs have the keys of the schema, and the schema those of outputs`() throws {
+  @Test func `the outputs and the output schema have equal keys`() throws {
     var outputs = Outputs(schema: try OutputSchema())
     try outputs.printPlans()
     try outputs.printRuns()
@@ -22,7 +22,7 @@ import Testing
     #expect(dead.sorted() == [], "no output has these")
   }
 
-  @Test func `a key that the schema lacks and a value of another type are noticed`() throws {
+  @Test func `a key missing in the schema and a value of a wrong type are noticed`() throws {
     var schema = try OutputSchema()
     let text = #"{ "event": "message", "message": 1, "more": null }"#
     #expect(

@@ -30,7 +30,7 @@ import Testing
     return result.output
   }
 
-  @Test func `run writes events and the summary last`() throws {
+  @Test func `run --json writes events and the summary last`() throws {
     let lines = try JSONOutput.lines(succeed("run", "job.json", "--json"))
     #expect(lines.first?["event"] as? String == "started")
     let last = try #require(lines.last)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `status is the same object`() throws {
+  @Test func `status --json prints the summary of the run`() throws {
     try Refusal.expect(["status", "job.json"], in: directory, says: ["has no checkpoint"])
     try Refusal.expect(["status", "job.json", "--json"], in: directory, says: ["run it first"])
     var last = try #require(JSONOutput.lines(succeed("run", "job.json", "--json")).last)
@@ -102,7 +102,7 @@ import Testing
       "schema test.db --json", "cleanup job.json",
     ]
   )
-  func `results that cannot be written are an error`(command: String) throws {
+  func `a result that cannot be written is an error`(command: String) throws {
     let done = try Self.done.get()
     for name in done.names {
       try? FileManager.default.removeItem(atPath: directory.file(name))
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func `the summary for people goes to standard output and the rest does not`() throws {
+  @Test func `only the readable summary goes to standard output`() throws {
     let loud = try BatchProgram.run("run", "job.json", in: directory)
     #expect(loud.output.hasPrefix("job: completed, 2,500 of 2,500 done"))
     #expect(loud.errors == "job: 2,500 identifiers selected\n")
@@ -138,7 +138,7 @@ import Testing
     #expect(try succeed("validate", "job.json", "--quiet") == "")
   }
 
-  @Test func `rows that changed since the selection are counted as such`() throws {
+  @Test func `rows that changed since the selection are counted separately`() throws {
     // The trigger takes away and changes rows of later chunks.
     try TestDatabase.make(
       in: directory,
@@ -162,7 +162,7 @@ import Testing
     #expect(last["done"] as? Int == 2500)
   }
 
-  @Test func `a selection of nothing is complete`() throws {
+  @Test func `a run over an empty selection is complete`() throws {
     try directory.write(JobText.update(where: "id < 0"), to: "job.json")
     let last = try #require(JSONOutput.lines(succeed("run", "job.json", "--json")).last)
     #expect(last["total"] as? Int == 0)
@@ -170,7 +170,7 @@ import Testing
     #expect(try succeed("ids", "job.json", "--count") == "0\n")
   }
 
-  @Test func `the schema has entities, keys and attributes`() throws {
+  @Test func `schema shows entities, keys and attributes`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE pairs (a TEXT, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID",
@@ -199,7 +199,7 @@ import Testing
     #expect(text.contains("shown (view)"))
   }
 
-  @Test func `the schema has the indexes, foreign keys and triggers of each table`() throws {
+  @Test func `schema shows the indexes, foreign keys and triggers of each table`() throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -262,7 +262,7 @@ import Testing
 
   // MARK: Plans
 
-  @Test func `a plan tells everything and writes nothing`() throws {
+  @Test func `a plan shows everything and writes nothing`() throws {
     _ = try succeed("run", "job.json")
     let job = try JobText.update(["n": "n * 10", "label": "NULL"], where: "label LIKE '%0'")
     try directory.write(job, to: "job.json")
@@ -289,7 +289,7 @@ import Testing
     #expect(try directory.changes(since: before) == [])
   }
 
-  @Test func `a plan warns of what an operator may not expect`() throws {
+  @Test func `a plan warns of triggers, references and full scans`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE children (id INTEGER PRIMARY KEY, number REFERENCES numbers)",
@@ -314,7 +314,7 @@ import Testing
     ["ids", "job.json", "--format", "xml"], ["ids", "job.json", "--count", "--output", "x"],
     ["inspect"], ["schema"], ["run", "job.json", "--param"],
   ])
-  func `a wrong command line is status 64`(arguments: [String]) throws {
+  func `an invalid command line has exit status 64`(arguments: [String]) throws {
     let before = try directory.contents()
     let result = try BatchProgram(arguments, in: directory).wait()
     #expect(result.status == 64, "\(arguments): \(result.errors)")
@@ -323,7 +323,7 @@ import Testing
     #expect(try directory.changes(since: before) == [])
   }
 
-  @Test func `every command has help and a page of completions`() throws {
+  @Test func `every command has help and shell completions`() throws {
     #expect(try succeed("--version").split(separator: ".").count == 3)
     let commands = ["validate", "plan", "run", "status", "ids", "inspect", "schema"]
     let help = try succeed("--help")
@@ -341,7 +341,7 @@ import Testing
   }
 
   @Test(arguments: [[:], ["NO_COLOR": "1"], ["TERM": "dumb"], ["TERM": "xterm-256color"]])
-  func `nothing is coloured in a pipe`(environment: [String: String]) throws {
+  func `output to a pipe has no colours`(environment: [String: String]) throws {
     for arguments in [["run", "job.json"], ["plan", "job.json"], ["run", "none.json"]] {
       let program = try BatchProgram(arguments, in: directory, environment: environment)
       let result = program.wait()

@@ -15,7 +15,7 @@ import Testing
     return try await BatchRun(Job(contentsOf: FilePath(directory.file("job.json")))).run()
   }
 
-  @Test func `a long name gives way to the reason why a run is held`() async throws {
+  @Test func `a progress line shortens a long name before the reason of a hold`() async throws {
     var summary = try await summary()
     summary.identifiersPerSecond = 1393
     let reason = "minimumFreeDisk: 1.2 GB are free, less"
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func `a slow pace is not a standstill`() async throws {
+  @Test func `a progress line shows a slow pace and not a standstill`() async throws {
     var summary = try await summary()
     summary.identifiersPerSecond = 0.1
     summary.etaSeconds = 25_000

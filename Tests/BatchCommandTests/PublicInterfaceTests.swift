@@ -100,7 +100,7 @@ import Testing
     names.sorted().map { "`\($0)`" }.joined(separator: ", ")
   }
 
-  @Test func `the page of the public interface lists all of it`() throws {
+  @Test func `API.md lists the whole public interface`() throws {
     var text = """
       # The public interface
 

@@ -14,7 +14,7 @@ import Testing
     UInt64(ProcessInfo.processInfo.environment["BATCH_SEQUENCES"] ?? "") ?? 12
 
   @Test(arguments: 0..<count)
-  func `any sequence of commands, kills, backups and losses keeps the promises`(
+  func `a run keeps its guarantees under random commands, kills, backups and losses`(
     seed: UInt64
   ) throws {
     var sequence = try Sequence(seed: seed)

@@ -47,7 +47,7 @@ import Testing
   private static let duplicate = "id NOT IN (SELECT min(id) FROM c GROUP BY email)"
 
   @Test(arguments: ["1", "10", "37", "1000"])
-  func `the rows above the average are those that were when they were selected`(
+  func `the rows above the average are those at the time of the selection`(
     chunk: String
   ) throws {
     try write(Self.timesTen, where: Self.average)
@@ -66,7 +66,7 @@ import Testing
     )
   }
 
-  @Test func `duplicates are removed, whatever the query plan`() throws {
+  @Test func `duplicates are removed whatever the query plan`() throws {
     try write(["type": "delete"], where: Self.duplicate)
     let warnings = try warnings()
     #expect(!warnings.contains { $0.contains("an index on id") })
@@ -79,7 +79,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT max(id) FROM c") == ["700"])
   }
 
-  @Test func `a plan lists the rechecked terms and the others`() throws {
+  @Test func `a plan lists the terms that are rechecked and those that are not`() throws {
     try write(Self.timesTen, where: "email <> 'x' AND \(Self.average) AND random() IS NOT NULL")
     let recheck = try #require(plan()["recheck"] as? [String: Any])
     #expect(recheck["mode"] as? String == "row")
@@ -125,7 +125,7 @@ import Testing
     #expect(try !self.warnings().contains { $0.contains("source.recheck") })
   }
 
-  @Test func `values made of other rows that the run writes are warned of`() throws {
+  @Test func `a plan warns of values computed from other rows that the run writes`() throws {
     func isWarned(_ value: String, _ column: String = "v") throws -> Bool {
       try write(["type": "update", "set": [column: value]], where: "id > 5")
       return try warnings().contains { $0.contains("set.\(column) reads c.v of other rows") }
@@ -138,7 +138,7 @@ import Testing
     #expect(try !isWarned("(SELECT v + 1)"))
   }
 
-  @Test func `an index is advised where a subquery looks through a table for each row`() throws {
+  @Test func `a plan suggests an index for a subquery that scans a table for each row`() throws {
     try write(
       ["type": "delete"],
       where: "EXISTS (SELECT 1 FROM c AS o WHERE o.email = c.email AND o.v < c.v)"

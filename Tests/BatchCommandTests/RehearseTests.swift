@@ -42,7 +42,8 @@ import Testing
     }
   }
 
-  @Test func `changes by triggers and foreign keys are shown beside the job's`() throws {
+  @Test func `a rehearsal shows the changes of triggers and foreign keys beside the job's`() throws
+  {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE parts (id INTEGER PRIMARY KEY, n REFERENCES numbers ON DELETE CASCADE, w TEXT)",
@@ -90,14 +91,14 @@ import Testing
   }
 
   @Test(arguments: ["wal", "delete"])
-  func `a database is unchanged, whatever its journal`(mode: String) throws {
+  func `a rehearsal leaves the database unchanged in any journal mode`(mode: String) throws {
     try TestDatabase.make(in: directory, "PRAGMA journal_mode = \(mode)")
     try directory.write(JobText.update(), to: "job.json")
     #expect(try rehearse().output.contains("n: 2,000 rows\n"))
     #expect(try directory.names() == ["job.json", "test.db"])
   }
 
-  @Test func `what is in the log of a live database is in the clone`() throws {
+  @Test func `a rehearsal includes the contents of a live database's log`() throws {
     try TestDatabase.make(in: directory, "PRAGMA journal_mode = wal")
     let live = try Connection(path: path)
     try live.execute("UPDATE numbers SET n = 9 WHERE id = 7")
@@ -109,7 +110,7 @@ import Testing
     #expect(try live.value("SELECT n FROM numbers WHERE id = 7") == .integer(9))
   }
 
-  @Test func `the job's own run and what it tells others are left alone`() throws {
+  @Test func `a rehearsal leaves the job's run, hooks and report alone`() throws {
     let more: [String: Any] = [
       "hooks": ["onStart": ["/bin/touch", "hook"], "onFinish": ["/bin/touch", "hook"]],
       "report": ["path": "report.json"], "chunk": ["size": 100], "workers": 1,
@@ -134,7 +135,7 @@ import Testing
     #expect(result.errors.contains("warning: this was a new selection, but the job has an"))
   }
 
-  @Test func `an export goes into the folder`() throws {
+  @Test func `a rehearsed export is written to the rehearsal's folder`() throws {
     try directory.write("mine", to: "out.ndjson")
     try directory.write(JobText.export(to: "out.ndjson", where: "id < 4"), to: "job.json")
     let result = try rehearse("--keep")
@@ -147,7 +148,7 @@ import Testing
     #expect(attributes[.posixPermissions] as? Int == 0o700)
   }
 
-  @Test func `failures are listed by reason`() throws {
+  @Test func `a rehearsal lists failures by reason`() throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -166,7 +167,7 @@ import Testing
     #expect(!failed.errors.contains("resume"))
   }
 
-  @Test func `a command knows that it is rehearsed`() throws {
+  @Test func `a rehearsed command knows that it is rehearsed`() throws {
     let answer = #"while read -r line; do echo "{\"label\":\"$BATCH_REHEARSAL\"}"; done"#
     let action: [String: Any] = [
       "type": "transform", "columns": ["id"], "writes": ["label"],
@@ -178,7 +179,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT label FROM numbers WHERE id = 1") == [""])
   }
 
-  @Test func `identifiers of a database without an identity are valid for the clone too`() throws {
+  @Test func `a rehearsal accepts identifiers of a database without an identity`() throws {
     try directory.write("3\n5\n", to: "list.txt")
     let list = ["list.txt", "--database", "test.db", "--entity", "numbers", "--output", "l.ids"]
     let made = try BatchProgram(["ids", "from"] + list, in: directory).wait()
@@ -188,7 +189,7 @@ import Testing
     #expect(try rehearse().output.contains("n: 2 rows\n"))
   }
 
-  @Test func `what a run would refuse is refused before anything is copied`() throws {
+  @Test func `a rehearsal refuses what a run would refuse before it copies anything`() throws {
     try directory.write(JobText.update(["none": "1"]), to: "job.json")
     try Refusal.expect(["rehearse", "job.json"], in: directory, says: ["none"])
     try directory.write(JobText.update(), to: "job.json")
@@ -199,7 +200,7 @@ import Testing
     )
   }
 
-  @Test func `a job that is running is not rehearsed`() throws {
+  @Test func `a running job is not rehearsed`() throws {
     try directory.write("", to: "hold")
     try directory.write(JobText.update(adding: ["throttle": ["flagFile": "hold"]]), to: "job.json")
     let run = try BatchProgram(["run", "job.json", "--json"], in: directory)
@@ -210,7 +211,7 @@ import Testing
     #expect(run.wait().status == 3)
   }
 
-  @Test func `a rehearsal that is stopped leaves nothing, one that is killed what it named`()
+  @Test func `a stopped rehearsal leaves no files, and a killed one those that it has named`()
     throws
   {
     try directory.write(JobText.update(["n": JobText.slowZero]), to: "job.json")
@@ -234,7 +235,7 @@ import Testing
     try rehearse()
   }
 
-  @Test func `its JSON is on the page`() throws {
+  @Test func `the JSON fields of a rehearsal are in CommandLine.md`() throws {
     try directory.write(JobText.update(where: "id = 3"), to: "job.json")
     let object = try JSONOutput.object(rehearse("--json", "--quiet").output)
     let page = try Repository.text("Documentation/CommandLine.md")

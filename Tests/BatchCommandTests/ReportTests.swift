@@ -28,7 +28,7 @@ import Testing
     #expect(result.status == 4, "\(result.errors)")
   }
 
-  @Test func `the page shows outcomes and the rate, and needs no other file`() throws {
+  @Test func `an HTML report shows outcomes and the rate in a single file`() throws {
     try run("report.html")
     let page = try String(decoding: directory.read("report.html"), as: UTF8.self)
     #expect(page.contains("<h2>Outcomes</h2>") && page.contains("<rect class=\"failed\""))
@@ -45,7 +45,7 @@ import Testing
     #expect(xml.isWellFormed(String(page[body.lowerBound...].dropLast("</html>\n".count))))
   }
 
-  @Test func `a record of the history gives the same pictures`() throws {
+  @Test func `a report from the history has the pictures of the run's own`() throws {
     try run("report.html")
     let result = try BatchProgram.run(
       "report",
@@ -64,7 +64,7 @@ import Testing
     #expect(try pictures("again.html").first == first.first)
   }
 
-  @Test func `JSON has how many identifiers were done when`() throws {
+  @Test func `a JSON report has the number of done identifiers over time`() throws {
     try run("report.json")
     let object = try JSONOutput.object(
       String(decoding: directory.read("report.json"), as: UTF8.self)

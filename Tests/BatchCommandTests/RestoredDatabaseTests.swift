@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: [false, true], [nil, "mon"])
-  func `a run is resumed from the half that the restored database has`(
+  func `a run resumes from the progress of the restored database`(
     isTold: Bool,
     id: String?
   ) throws {
@@ -100,7 +100,9 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `the end of a run is not reported for a database that does not know it`() throws {
+  @Test func `the end of a run is not reported for a restored database that does not know it`()
+    throws
+  {
     try write()
     try backUp()
     try runUntold()
@@ -113,7 +115,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `an acknowledged run starts over on a database from before it`() throws {
+  @Test func `an acknowledged run starts over on a database restored from before it`() throws {
     try write()
     try backUp()
     #expect(try run().status == 0)
@@ -122,7 +124,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `work is not done by the word of a checkpoint alone`() throws {
+  @Test func `work does not count as done because of a checkpoint alone`() throws {
     try write()
     try backUp()
     #expect(try run("job.json", "--run-id", "mon").status == 0)
@@ -142,7 +144,7 @@ import Testing
     python3 -c "import sqlite3; o = sqlite3.connect; o('backup.db').backup(o('test.db'))"
     """,
   ])
-  func `a database that is restored while a hook runs is not told to be complete`(
+  func `a database that is restored during a hook is not reported as complete`(
     restore: String
   ) throws {
     try beginAndKill()
@@ -159,7 +161,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1])
-  func `a checkpoint of a run that the store has forgotten is refused`(chunks: Int) throws {
+  func `a checkpoint of a run that the database has forgotten is refused`(chunks: Int) throws {
     try beginAndKill()
     let early = try directory.read("job.batch")
     #expect(try run().status == 0)
@@ -193,7 +195,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `fresh work of the same ID starts over, and counts from then on`(
+  func `a fresh run with a used ID starts over and counts from then on`(
     losesCheckpoint: Bool
   ) throws {
     try beginAndKill("--run-id", "mon")
@@ -209,7 +211,7 @@ import Testing
     }
   }
 
-  @Test func `other work begins only when the end of the last was told`() throws {
+  @Test func `other work begins only once the end of the last run was reported`() throws {
     try write()
     try runUntold("--run-id mon")
     let refused = try BatchProgram.shell("run job.json --run-id tue >/dev/full", in: directory)
@@ -222,7 +224,7 @@ import Testing
     #expect(try values() == ["2: \(Self.total)"])
   }
 
-  @Test func `other work begins where the checkpoint of a finished run is lost`() throws {
+  @Test func `other work begins if the checkpoint of a finished run is lost`() throws {
     try write()
     try runUntold("--run-id mon")
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
@@ -234,7 +236,7 @@ import Testing
     #expect(try values() == ["3: \(Self.total)"])
   }
 
-  @Test func `forgotten work can be done again`() throws {
+  @Test func `work whose run ID has expired can be done again`() throws {
     try write(["checkpoint": ["keepRunIDs": "1h"]])
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     try FileManager.default.removeItem(atPath: directory.file("job.batch"))
@@ -243,7 +245,7 @@ import Testing
     #expect(try values() == ["2: \(Self.total)"])
   }
 
-  @Test func `a retry that was killed is completed by the ID of its run`() throws {
+  @Test func `a killed retry is completed by the ID of its run`() throws {
     try write(["skip": ["limit": 10]])
     try poison()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
@@ -270,7 +272,7 @@ import Testing
     #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
   }
 
-  @Test func `a journal that a killed process left is rolled back before the store is asked`()
+  @Test func `a journal left by a killed process is rolled back before the database is read`()
     throws
   {
     // The rollback journal before any change of all rows was committed.
@@ -302,8 +304,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `cleanup forgets no work of a run that was set aside when all of it was done`() throws
-  {
+  @Test func `cleanup keeps the ID of a finished run that was set aside`() throws {
     try write()
     try runUntold("--run-id mon")
     #expect(try run("job.json", "--fresh", "--run-id", "tue").status == 0)
@@ -319,7 +320,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `work half in the restored database is not done because a later run says so`(
+  func `half-restored work does not count as done because of a later run`(
     hasID: Bool
   ) throws {
     try beginAndKill("--run-id", "mon")
@@ -337,7 +338,7 @@ import Testing
     #expect(try most == ["2"] && values().count == 2)
   }
 
-  @Test func `a retry reports that the restored database has only a part`() throws {
+  @Test func `a retry reports that the restored database has only a part of the run`() throws {
     try beginAndKill("--run-id", "mon")
     try backUp()
     #expect(try run("job.json", "--run-id", "mon").status == 0)
@@ -348,7 +349,9 @@ import Testing
   }
 
   @Test(arguments: ["", ">/dev/full"])
-  func `failures that a backup has again are reported and can be retried`(output: String) throws {
+  func `failures that a restored backup contains again are reported and can be retried`(
+    output: String
+  ) throws {
     try write(["skip": ["limit": 10]])
     try poison()
     #expect(try run("job.json", "--run-id", "mon").status == 4)
@@ -364,7 +367,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a retry of nothing leaves the end of a run acknowledged`() throws {
+  @Test func `a retry without failures leaves the end of a run acknowledged`() throws {
     try write()
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 0)
@@ -374,7 +377,7 @@ import Testing
     }
   }
 
-  @Test func `IDs are compared by their bytes`() throws {
+  @Test func `run IDs are compared by their bytes`() throws {
     try write()
     for (index, id) in ["e\u{301}", "\u{e9}"].enumerated() {
       #expect(try run("job.json", "--run-id", id).status == 0)
@@ -386,7 +389,7 @@ import Testing
     )
   }
 
-  @Test func `a database with two names is refused`() throws {
+  @Test func `a database file with two names is refused`() throws {
     try write()
     #expect(link(path, directory.file("other.db")) == 0)
     let refused = try run()
@@ -395,7 +398,7 @@ import Testing
     #expect(try values() == ["0: \(Self.total)"])
   }
 
-  @Test func `next says what a run would refuse`() throws {
+  @Test func `status says that a run would be refused`() throws {
     try directory.write(JobText.export(to: "out.ndjson"), to: "job.json")
     try directory.write("mine", to: "out.ndjson")
     try Refusal.expect(["plan", "job.json"], in: directory, says: ["this job did not make it"])
@@ -406,7 +409,7 @@ import Testing
     #expect(try JSONOutput.object(status.output)["next"] as? String == "refuse")
   }
 
-  @Test func `next compares parameters that are given, and else the rest of the job`() throws {
+  @Test func `status compares given parameters, and otherwise the rest of the job`() throws {
     let more: [String: Any] = [
       "parameters": ["k": ["type": "integer"]], "throttle": ["identifiersPerSecond": 100],
       "chunk": ["size": 10], "checkpoint": ["interval": "1ms"],
@@ -427,7 +430,7 @@ import Testing
     #expect(try next() == "refuse")
   }
 
-  @Test func `an ID that the database knows is answered whatever else is unknown`() throws {
+  @Test func `a run ID that the database knows is answered whatever else is unknown`() throws {
     try write()
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     try backUp()
@@ -440,7 +443,7 @@ import Testing
     #expect(try values() == ["1: \(Self.total)"])
   }
 
-  @Test func `a retry of nothing reports an unacknowledged end`() throws {
+  @Test func `a retry without failures reports an unacknowledged end`() throws {
     try write()
     try runUntold()
     #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 0)
@@ -448,7 +451,7 @@ import Testing
     #expect(try values() == ["2: \(Self.total)"])
   }
 
-  @Test func `next knows of a retry that was killed before it had begun`() throws {
+  @Test func `status recognizes a retry that was killed before it had begun`() throws {
     try write()
     #expect(try run().status == 0)
     let run = try TestDatabase.texts(path, "SELECT run FROM _batch_run WHERE job = 'job'")

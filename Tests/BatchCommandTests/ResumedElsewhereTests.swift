@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func `an undo goes on in its order, though a unique index has come or gone`(
+  func `a resumed undo keeps its order although a unique index was added or removed`(
     comes: Bool
   ) throws {
     let index = "CREATE UNIQUE INDEX places ON numbers (id, label)"
@@ -49,9 +49,7 @@ import Testing
     #expect(try count("label = 'label ' || id") == "60")
   }
 
-  @Test func `a column that is spelled otherwise stops a run, and another spelling finishes it`()
-    throws
-  {
+  @Test func `a column respelled during a run stops it until the old spelling is back`() throws {
     let delete: [String: Any] = [
       "type": "delete", "archive": ["entity": "archive", "create": true],
     ]
@@ -68,9 +66,7 @@ import Testing
     #expect(try TestDatabase.texts(path, archived) == ["60"])
   }
 
-  @Test func `rows that lie by their keys are done in an order that nearly is that of the keys`()
-    throws
-  {
+  @Test func `a run keeps an order that differs slightly from the order of the keys`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE places (id TEXT PRIMARY KEY, o INTEGER, n INTEGER) WITHOUT ROWID",
@@ -103,7 +99,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT sum(n) FROM places") == ["60"])
   }
 
-  @Test func `a program gives back an infinity as it has read it`() throws {
+  @Test func `a program returns an infinity as it has read it`() throws {
     try TestDatabase.make(in: directory, "CREATE TABLE reals (id INTEGER PRIMARY KEY, r REAL)")
     try TestDatabase.make(in: directory, "INSERT INTO reals VALUES (1, 9e999), (2, -9e999), (3, 1)")
     let echo = #"while read -r l; do echo "{\"r\":${l#*'"r":'}"; done"#

@@ -37,7 +37,7 @@ import Testing
       .split(separator: "\n").joined(separator: " ")
   }
 
-  @Test func `an unfinished run keeps its remaining work`() throws {
+  @Test func `the retry of an unfinished run keeps its remaining rows`() throws {
     try write(limit: 3)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
     #expect(try failed() == "5 77 78")
@@ -53,7 +53,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `a retry does not need skip`() throws {
+  @Test func `a retry of failures does not need skip`() throws {
     try write(limit: 4)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
     try write(limit: 0)

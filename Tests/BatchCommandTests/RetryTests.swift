@@ -46,7 +46,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `a chunk that meets a lock is done when the lock is gone`() throws {
+  @Test func `a chunk that meets a lock is done once the lock is released`() throws {
     try write(["limit": 1000, "backoff": "1ms", "maximumBackoff": "20ms"])
     let (program, connection) = try startLocked()
     let event = try program.wait(forEvent: "retrying")
@@ -60,7 +60,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `a lock that stays fails the run after the last try`() throws {
+  @Test func `a lasting lock fails the run after the last attempt`() throws {
     try write(["limit": 2, "backoff": "1ms"])
     let (program, connection) = try startLocked()
     try program.wait(forEvent: "retrying")
@@ -71,7 +71,7 @@ import Testing
     try resume()
   }
 
-  @Test func `a stop does not wait for the next try`() throws {
+  @Test func `a stop does not wait for the next attempt`() throws {
     try write(["limit": 1000, "backoff": "24h", "maximumBackoff": "24h"])
     let (program, connection) = try startLocked()
     try program.wait(forEvent: "retrying")
@@ -94,7 +94,7 @@ import Testing
     try resume()
   }
 
-  @Test func `of many retries the first is reported, and their number`() throws {
+  @Test func `only the first of many retries is reported, with their number at the end`() throws {
     let command = """
       n=0; while read line; do n=$((n+1))
       if [ $n -lt 20 ]; then echo '{"$retry":"later"}'; else echo '{"n":1}'; fi; done

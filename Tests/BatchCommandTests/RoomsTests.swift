@@ -86,7 +86,7 @@ import Testing
     ],
   ]
 
-  @Test func `a module imports those below it only`() throws {
+  @Test func `a module imports only those below it`() throws {
     let names = try Repository.files(under: "Sources", extension: "swift")
     let modules = Set(names.compactMap { name in name.split(separator: "/").dropFirst().first })
     #expect(modules == Set(Self.imports.keys.map { $0[...] }))
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: folders.keys.sorted())
-  func `a folder uses those before it only`(module: String) throws {
+  func `a folder uses only those before it`(module: String) throws {
     let order = try #require(Self.folders[module])
     var sources: [(folder: Int, name: String, text: SourceText)] = []
     for path in try Repository.files(under: "Sources/\(module)", extension: "swift") {
@@ -131,7 +131,7 @@ import Testing
     #expect(known.subtracting(found).sorted() == [], "no exception any more")
   }
 
-  @Test func `words are taken from code, and not from comments and literals`() {
+  @Test func `the words of a source are taken from code and not from comments or literals`() {
     let text = SourceText(
       #"""
       @safe public import Below  // Comment

@@ -8,7 +8,7 @@ import Testing
       "action": { "type": "update", "set": { "n": "n + 1" } } }
     """
 
-  @Test func `an update runs to its end and a second run starts over`() throws {
+  @Test func `an update completes, and a second run starts over`() throws {
     let directory = try TemporaryDirectory()
     let database = try TestDatabase.makeNumbers(2500, in: directory)
     try directory.write(Self.increment, to: "job.json")

@@ -22,7 +22,7 @@ import Testing
     return try BatchProgram(arguments, in: directory).wait()
   }
 
-  @Test func `each ID is done once, though its checkpoint is lost, and by the environment too`()
+  @Test func `each run ID is done once, even without its checkpoint or given by the environment`()
     throws
   {
     try directory.write(JobText.update(), to: "job.json")
@@ -49,7 +49,7 @@ import Testing
     #expect(try sum() == 400)
   }
 
-  @Test func `a database that forgot does not have work done twice`() throws {
+  @Test func `a run ID known only to the checkpoint is refused and not done twice`() throws {
     try directory.write(JobText.update(), to: "job.json")
     #expect(try run("mon").status == 0)
     #expect(try run("tue").status == 0)
@@ -69,14 +69,14 @@ import Testing
     #expect(try sum() == 200)
   }
 
-  @Test func `an ID that is none is refused`() throws {
+  @Test func `an invalid run ID is refused`() throws {
     try directory.write(JobText.update(), to: "job.json")
     for id in ["", String(repeating: "x", count: 201), "a\u{7}b"] {
       try Refusal.expect(["run", "job.json", "--run-id", id], in: directory, says: ["run ID"])
     }
   }
 
-  @Test func `IDs are forgotten after as long as the job says`() throws {
+  @Test func `run IDs are forgotten after the time that the job says`() throws {
     let more: [String: Any] = ["checkpoint": ["keepRunIDs": "1h"]]
     try directory.write(JobText.update(adding: more), to: "job.json")
     #expect(try run("mon").status == 0)

@@ -32,7 +32,7 @@ import Testing
     Int(try TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 1")[0]) ?? -1
   }
 
-  @Test func `the other rows are done, the failed ones are reported, the status is 4`() throws {
+  @Test func `a run with skipped failures does the other rows and has exit status 4`() throws {
     try write(limit: 4)
     let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(run.status == 4, "\(run.errors)")
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(arguments: [(3, 1.0), (100, 0.0019)])
-  func `past a bound the run stops and can be resumed`(limit: Int, ratio: Double) throws {
+  func `a run beyond its failure limit stops and can be resumed`(limit: Int, ratio: Double) throws {
     // One worker, so that chunks come in their order, and it is the last that is too much.
     try write(limit: limit, ratio: ratio, workers: 1)
     let first = try BatchProgram.run("run", "job.json", in: directory)
@@ -99,7 +99,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM _batch_failure") == ["0"])
   }
 
-  @Test func `without skip the first failure stops the run`() throws {
+  @Test func `the first failure stops a run without skip`() throws {
     try directory.write(JobText.update(), to: "job.json")
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)
@@ -119,7 +119,7 @@ import Testing
     ),
     ("n", "abs(-9223372036854775807 - 1)", "integer overflow"),
   ])
-  func `a value that breaks a constraint is reported with its identifier`(
+  func `the error of a violated constraint names the identifier`(
     column: String,
     value: String,
     message: String
@@ -144,7 +144,7 @@ import Testing
     #expect(run.errors.contains("identifier 33: \(message)"), "\(run.errors)")
   }
 
-  @Test func `a row that others refer to is reported with their table, and reasons are counted`()
+  @Test func `the error of a referenced row names the referring table, and reasons are counted`()
     throws
   {
     try TestDatabase.make(

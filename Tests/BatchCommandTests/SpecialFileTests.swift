@@ -36,7 +36,7 @@ import Testing
     try expect([command, "job.json"], says: "job.batch: this is a pipe")
   }
 
-  @Test func `a folder and a device in place of the checkpoint are refused`() throws {
+  @Test func `a folder or a device in place of the checkpoint is refused`() throws {
     try FileManager.default.createDirectory(
       atPath: directory.file("folder"),
       withIntermediateDirectories: false
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func `a pipe or a symbolic link in place of the lock is refused`() throws {
+  @Test func `a pipe or a symbolic link in place of the lock file is refused`() throws {
     try directory.write(JobText.update(), to: "job.json")
     makePipe("job.batch.lock")
     try expect(["run", "job.json"], says: "job.batch.lock: this is a pipe")
@@ -74,7 +74,7 @@ import Testing
     #expect(try !directory.names().contains("elsewhere"))
   }
 
-  @Test func `a pipe in place of a request or a report keeps no run from ending`() throws {
+  @Test func `a pipe in place of a request or a report prevents no run from ending`() throws {
     try directory.write(
       JobText.update(
         adding: [
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root may make a file of another user"))
-  func `a request of another user is ignored, and told once`() throws {
+  func `a request of another user is ignored and reported once`() throws {
     try directory.write(
       JobText.update(
         adding: ["chunk": ["size": 1], "workers": 1, "throttle": ["flagFile": "hold"]]
@@ -137,7 +137,7 @@ import Testing
     #expect(try BatchProgram.run("status", "job.json", in: directory).status == 0)
   }
 
-  @Test func `what a job makes can be read by whom the database can be read by`() throws {
+  @Test func `a job's files are readable by those who can read the database`() throws {
     try directory.write(
       JobText.export(
         to: "out.ndjson",

@@ -16,7 +16,9 @@ import Testing
     try BatchProgram(arguments, in: directory, input: input).wait()
   }
 
-  @Test func `it runs in the current folder, and its checkpoint has its name`() throws {
+  @Test func `a job from standard input runs in the current folder and names its checkpoint`()
+    throws
+  {
     try directory.write(JobText.update(), to: "text")
     let result = try batch("run", "-")
     #expect(result.status == 0, "\(result.errors)")
@@ -28,7 +30,7 @@ import Testing
     #expect(try batch("history", "-").output.contains("completed"))
   }
 
-  @Test func `the same job resumes, from standard input and from a file of its name`() throws {
+  @Test func `a job resumes from standard input or from a file of its name`() throws {
     let job = try JobText.update(
       ["n": "n + 1"],
       adding: ["skip": ["limit": 0], "chunk": ["size": 100]]
@@ -48,7 +50,7 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
-  @Test func `a problem is reported with line and column`() throws {
+  @Test func `a problem of a job from standard input is reported with line and column`() throws {
     try directory.write("{\n  \"version\": 1,\n  \"nam\": \"x\"\n}", to: "text")
     let before = try directory.contents()
     let result = try batch("validate", "-")
@@ -65,7 +67,7 @@ import Testing
     #expect(try directory.changes(since: before) == [])
   }
 
-  @Test func `a dry run is the plan, and writes nothing`() throws {
+  @Test func `a dry run prints the plan and writes nothing`() throws {
     try directory.write(JobText.update(), to: "job.json")
     let before = try directory.contents()
     for more in [[], ["--json"], ["--chunk-size", "7"]] {

@@ -26,7 +26,7 @@ import Testing
     return result.output + result.errors
   }
 
-  @Test func `a check has the exit status of the last run`() throws {
+  @Test func `status --check has the exit status of the last run`() throws {
     try write(to: "a.json")
     #expect(try check("a.json", expecting: 2).contains("run it first"))
     #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
@@ -58,8 +58,7 @@ import Testing
     )
   }
 
-  @Test func `a success that is too long ago is overdue, even while the next run is alive`() throws
-  {
+  @Test func `status --check reports an old success as overdue, even during the next run`() throws {
     try write(to: "a.json")
     #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
     #expect(try check("a.json", "--within", "26h", expecting: 0).contains("completed"))
@@ -96,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func `a limit that makes no sense is a wrong usage`() throws {
+  @Test func `status --check refuses an invalid limit as a usage error`() throws {
     try write(to: "a.json")
     for arguments in [
       ["--within", "26h"], ["--check", "--within", "soon"], ["--check", "--watch"],
@@ -107,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func `a folder's jobs are listed as JSON, with those that cannot be read`() throws {
+  @Test func `status lists a folder's jobs as JSON, including unreadable ones`() throws {
     try write(to: "a.json")
     #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
     try write(to: "never.json")
@@ -122,7 +121,7 @@ import Testing
     #expect(try check(".", expecting: 2).contains("never.json:  no run yet"))
   }
 
-  @Test func `a killed run has worked for as long as its events say`() throws {
+  @Test func `the elapsed time of a killed run is that of its last event`() throws {
     try write(
       [
         "throttle": ["identifiersPerSecond": 2], "chunk": ["size": 1],

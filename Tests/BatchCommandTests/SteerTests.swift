@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func `a rate that is set holds from then on`() throws {
+  @Test func `a new rate applies from then on`() throws {
     let program = try start()
     try set("throttle.identifiersPerSecond=0.001")
     let event = try untilHeld(program)
@@ -64,7 +64,7 @@ import Testing
     #expect(program.wait().status == 3)
   }
 
-  @Test func `a rate that is set ends the wait that an old one demands`() throws {
+  @Test func `a new rate ends the wait of the old one`() throws {
     let program = try start()
     try set("throttle.identifiersPerSecond=0.001", "throttle.sleepRatio=none")
     _ = try untilHeld(program)
@@ -76,7 +76,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(2000))
   }
 
-  @Test func `settings that make no sense are refused`() throws {
+  @Test func `invalid settings are refused`() throws {
     let program = try start()
     for (setting, message) in [
       ("chunk.size=many", "chunk.size: \"many\" is not a number"),

@@ -48,7 +48,7 @@ import Testing
     try BatchProgram.run("run", "job.json", "--json", "--workers", "2", in: directory)
   }
 
-  @Test func `a signal finishes the chunks in flight`() throws {
+  @Test func `a signal lets the chunks in flight finish`() throws {
     try writeSlowJob()
     let program = try start()
     try waitForProgress(program)
@@ -78,7 +78,7 @@ import Testing
     (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i FROM c) SELECT count(*) FROM c) END
     """
 
-  @Test func `a signal ends an expression that does not end, after a grace`() throws {
+  @Test func `a signal ends an endless expression after a grace period`() throws {
     // With a pace no two chunks share a transaction, which would not end.
     let more: [String: Any] = [
       "chunk": ["size": 10], "throttle": ["sleepRatio": 10], "workers": 1,
@@ -121,7 +121,7 @@ import Testing
     #expect(try JSONOutput.object(status.output)["state"] as? String == "stopped")
   }
 
-  @Test func `a Ctrl-C that comes twice counts once`() throws {
+  @Test func `a Ctrl-C that arrives twice counts once`() throws {
     try writeSlowJob(["chunk": ["size": 200]])
     let program = try BatchProgram(["run", "job.json"], in: directory)
     while let line = program.nextErrorLine(), !line.contains("selected") {}
@@ -135,14 +135,14 @@ import Testing
     #expect(said == 1, "\(result.errors)")
   }
 
-  @Test func `a lock file that nobody holds means nothing`() throws {
+  @Test func `a lock file that no process holds is ignored`() throws {
     try directory.write("left over", to: "job.batch.lock")
     try directory.write(JobText.update(), to: "job.json")
     #expect(try finishQuickly().status == 0)
     #expect(try directory.names() == ["job.batch", "job.json", "test.db"])
   }
 
-  @Test func `fresh sets an unfinished checkpoint aside`() throws {
+  @Test func `--fresh sets an unfinished checkpoint aside`() throws {
     try writeSlowJob()
     for round in 1...3 {
       let before = try directory.contents()
@@ -173,7 +173,7 @@ import Testing
     #expect(program.wait().status == 3)
   }
 
-  @Test func `a signal during the selection leaves nothing`() throws {
+  @Test func `a signal during the selection leaves no files`() throws {
     let job = try JobText.update(where: "\(JobText.slowZero) = 0")
     try directory.write(job, to: "job.json")
     let before = try directory.contents()

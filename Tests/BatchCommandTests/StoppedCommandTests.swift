@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(2)), arguments: silences.indices, [false, true])
-  func `a signal ends a run whose program says nothing`(silence: Int, skips: Bool) throws {
+  func `a signal ends a run whose program is silent`(silence: Int, skips: Bool) throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededGenerator(seed: seed)
     // What is written when no answer is due is an error of the program, which is asked one row, and then eight.
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)), arguments: ["cancel", "runtime"])
-  func `so do an operator and the end of its time`(stop: String) throws {
+  func `a cancellation or a time limit ends a run whose program is silent`(stop: String) throws {
     try write(
       "trap '' TERM; sleep 1000 & sleep 1000",
       after: 15,
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)), arguments: ["onStart", "onStop", "onCancel"])
-  func `a hook that says nothing ends with its run`(hook: String) throws {
+  func `a silent hook ends with its run`(hook: String) throws {
     try job.write(
       "while read -r line; do sleep 0.02; echo '{\"n\": 1}'; done",
       adding: [
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1)))
-  func `from two seconds on, progress and status say which program is waited for`() throws {
+  func `progress and status name the program that a run waits for after two seconds`() throws {
     try write("sleep 1000", after: 15, adding: ["workers": 1])
     let program = try BatchProgram(["run", "job.json", "--json"], in: job.directory)
     var waiting: String?

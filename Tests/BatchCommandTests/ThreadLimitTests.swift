@@ -38,7 +38,7 @@ import Testing
     geteuid() == 0 && access("/usr/bin/prlimit", X_OK) == 0 && access("/usr/bin/setpriv", X_OK) == 0
 
   @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"), arguments: [1, 2, 4, 8])
-  func `a user who may have no more threads gets an error`(count: Int) throws {
+  func `a user without more threads gets an error`(count: Int) throws {
     let limits = Self.limits(threads: count)
     for command in ["validate", "plan", "run"] {
       let result = try run(limits, command, "job.json")
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(.enabled(if: canLimit, "this needs root, prlimit and setpriv"))
-  func `a run whose workers are more than there can be threads fails, and can be resumed`() throws {
+  func `a run that cannot start its workers' threads fails and can be resumed`() throws {
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let limits = Self.limits(threads: cores + 14)
     let result = try run(limits, "run", "job.json", "--workers", "100")

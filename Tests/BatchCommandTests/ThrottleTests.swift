@@ -41,7 +41,7 @@ import Testing
     try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
   }
 
-  @Test func `a flag file holds the run until it is gone`() throws {
+  @Test func `a flag file holds the run until it is removed`() throws {
     try write(["flagFile": "hold"])
     try directory.write("", to: "hold")
     let (program, event) = try startHeld()
@@ -64,7 +64,7 @@ import Testing
     #expect(try changed() == ["2000"])
   }
 
-  @Test func `a held run can be stopped, and is resumed where it was`() throws {
+  @Test func `a held run can be stopped and resumes at its progress`() throws {
     try write(["flagFile": "hold"])
     try directory.write("", to: "hold")
     for signal in [SIGINT, SIGTERM] {
@@ -89,7 +89,7 @@ import Testing
     #expect(try changed() == ["2000"])
   }
 
-  @Test func `the time of a held run goes by`() throws {
+  @Test func `the runtime limit includes the time of a hold`() throws {
     try write(["flagFile": "hold"], ["limits": ["runtime": "1ms"]])
     try directory.write("", to: "hold")
     let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
@@ -99,7 +99,7 @@ import Testing
     #expect(last["done"] as? Int == 0)
   }
 
-  @Test func `the status of a run that goes on says how long it will still take`() throws {
+  @Test func `status of a running job shows the remaining time`() throws {
     try write(["identifiersPerSecond": 10], ["chunk": ["size": 1]])
     let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
     // Of a paced run this says that its first chunk is committed.
@@ -116,7 +116,7 @@ import Testing
     #expect(!killed.contains("ETA"), "\(killed)")
   }
 
-  @Test func `too little free space holds the run`() throws {
+  @Test func `a run is held while there is too little free space`() throws {
     try write(["minimumFreeDisk": "8000TB"])
     let (program, event) = try startHeld()
     let reason = try #require(event["throttle"] as? String)
@@ -129,7 +129,7 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
 
-  @Test func `outside of its hours a run is held`() throws {
+  @Test func `a run is held outside its daily window`() throws {
     // A zone in which it is now some minutes past the wanted hour.
     let hour = Calendar(identifier: .gregorian).dateComponents(in: .gmt, from: .now).hour ?? 0
     func zone(_ local: Int) -> [String: String] { ["TZ": "XXX\(hour - local)"] }
@@ -143,7 +143,7 @@ import Testing
     #expect(try changed() == ["2000"])
   }
 
-  @Test func `a reader of another program holds the run when the log has grown too long`() throws {
+  @Test func `a reader of another program holds the run once the log is too long`() throws {
     let connection = try Connection(path: path)
     #expect(try connection.useWriteAheadLog())
     try connection.execute("BEGIN")
@@ -169,7 +169,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(20)))
-  func `the log of a database that Litestream replicates is left to it`() throws {
+  func `the log of a database that Litestream replicates is left to Litestream`() throws {
     let litestream = try Connection(path: path)
     #expect(try litestream.useWriteAheadLog())
     try litestream.execute("CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
@@ -193,7 +193,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(20)))
-  func `a table that Litestream has left behind holds no run`() throws {
+  func `a table left behind by Litestream holds no run`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq)"
@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test(arguments: ["update", "export"])
-  func `a rate is kept and reported once`(action: String) throws {
+  func `a rate limit is kept and reported once`(action: String) throws {
     let more: [String: Any] = ["throttle": ["identifiersPerSecond": 10_000]]
     let job =
       try action == "update"
@@ -226,7 +226,7 @@ import Testing
     #expect(last["done"] as? Int == 2000)
   }
 
-  @Test func `rests are part of the run`() throws {
+  @Test func `sleeps between chunks count as held time`() throws {
     try write(["sleepRatio": 50], ["chunk": ["size": 100]])
     let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(result.status == 0, "\(result.errors)")

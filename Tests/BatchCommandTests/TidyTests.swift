@@ -9,28 +9,28 @@ import Testing
       + Repository.files(under: "Tests", extension: "swift")
   }
 
-  @Test func `no file is so long that it must be two`() throws {
+  @Test func `no source file has more than 600 lines`() throws {
     for name in try Self.sources() {
       let lines = try Repository.text(name).split(separator: "\n", omittingEmptySubsequences: false)
       #expect(lines.count <= 600, "\(name) has \(lines.count) lines")
     }
   }
 
-  @Test func `sqlite3 is called in one room only`() throws {
+  @Test func `only the folder BatchSQLite/SQLite calls functions of SQLite`() throws {
     for name in try Repository.files(under: "Sources", extension: "swift")
     where !name.hasPrefix("Sources/BatchSQLite/SQLite/") {
       #expect(try !Repository.text(name).contains("sqlite3_"), "\(name)")
     }
   }
 
-  @Test func `libpq is called in one room only`() throws {
+  @Test func `only the folder BatchPostgres/Connection calls functions of libpq`() throws {
     for name in try Repository.files(under: "Sources", extension: "swift")
     where !name.hasPrefix("Sources/BatchPostgres/Connection/") {
       #expect(try !Repository.text(name).contains(/\bPQ[a-z]/), "\(name)")
     }
   }
 
-  @Test func `what the compiler cannot check has a reason beside it`() throws {
+  @Test func `every @unchecked Sendable and nonisolated(unsafe) has a comment nearby`() throws {
     for name in try Repository.files(under: "Sources", extension: "swift") {
       let lines = try Repository.text(name).split(
         separator: "\n",
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func `modules of the system are imported by one name only`() throws {
+  @Test func `only BatchPlatform imports Foundation and the C library`() throws {
     // Elsewhere, an import of all of Foundation would link 9 MB of data for all languages.
     for name in try Repository.files(under: "Sources", extension: "swift")
     where !name.hasPrefix("Sources/BatchPlatform/") {
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func `the README is short and the changelog has its form`() throws {
+  @Test func `the README is short, and the changelog has its form`() throws {
     let readme = try Repository.text("README.md").split(
       separator: "\n",
       omittingEmptySubsequences: false
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `links between the pages lead somewhere`() throws {
+  @Test func `links between the pages lead to existing targets`() throws {
     let pages =
       ["README.md", "CONTRIBUTING.md", "Examples/Flights/README.md"]
       + (try Repository.files(under: "Documentation", extension: "md"))

@@ -11,7 +11,7 @@ import Testing
 
   init() throws { job = try TransformJob() }
 
-  @Test func `a plan does not call the command, and reports what it does not know`() throws {
+  @Test func `a plan does not call the command and reports what it cannot know`() throws {
     try job.write("touch called; while read -r row; do echo '{\"n\":1}'; done")
     let text = try BatchProgram.run("plan", "job.json", in: directory)
     #expect(text.status == 0, "\(text.errors)")
@@ -29,7 +29,7 @@ import Testing
     #expect(try !directory.names().contains("called"))
   }
 
-  @Test func `a program gets each row and gives its changes`() throws {
+  @Test func `a program gets each row and returns its changes`() throws {
     try job.write(
       #"""
       while read -r line; do
@@ -44,7 +44,9 @@ import Testing
     #expect(try TestDatabase.integrity(path) == ["ok"])
   }
 
-  @Test func `it sees the declared columns, the identifier, the run and the parameters`() throws {
+  @Test func `a program sees the declared columns, the identifier, the run and the parameters`()
+    throws
+  {
     try TestDatabase.make(
       in: directory,
       "UPDATE numbers SET label = 'a\"\\' || char(10) || 'é' WHERE id = 7"
@@ -71,7 +73,7 @@ import Testing
     #expect(rows == #"{"$identifier":"7","id":7,"label":"a\"\\\né"}"# + "\n")
   }
 
-  @Test func `the run and the identifier form a key for external effects`() throws {
+  @Test func `the run and the identifier form an idempotency key for a program`() throws {
     try job.write(
       #"""
       while read -r line; do
@@ -115,7 +117,7 @@ import Testing
   }
 
   @Test(arguments: ["{}", "null", " { } "])
-  func `an answer of nothing leaves the row unchanged`(answer: String) throws {
+  func `an empty answer leaves the row unchanged`(answer: String) throws {
     try job.write("while read -r line; do echo '\(answer)'; done")
     let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
@@ -239,14 +241,14 @@ import Testing
     #expect(run.errors.contains("more answers than there were rows"), "\(run.errors)")
   }
 
-  @Test func `a program that does not end is ended`() throws {
+  @Test func `a program that does not end after its rows is killed`() throws {
     try job.write("while read -r line; do echo '{\"n\": 1}'; done; exec sleep 1000")
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 0, "\(run.errors)")
     #expect(try job.sum() == "100 of 100")
   }
 
-  @Test func `a value that breaks a constraint is reported with its identifier`() throws {
+  @Test func `the error of a value that violates a constraint names the identifier`() throws {
     try TestDatabase.make(
       "checked.db",
       in: directory,
@@ -269,7 +271,7 @@ import Testing
     )
   }
 
-  @Test func `what a program writes to standard error is kept, prefixed and bounded`() throws {
+  @Test func `a program's standard error is printed, prefixed and bounded`() throws {
     try job.write(
       """
       echo "ready" >&2
@@ -289,7 +291,7 @@ import Testing
     #expect(run.errors.contains("compute.sh: \(101 - lines.count) further lines are not shown\n"))
   }
 
-  @Test func `a command that cannot be started is refused, and nothing is written`() throws {
+  @Test func `a command that cannot be started is refused before any write`() throws {
     for (command, message) in [
       ("no-such-command-here", "there is no command \"no-such-command-here\""),
       ("./missing.sh", "there is no command \"./missing.sh\""),
@@ -302,7 +304,7 @@ import Testing
     }
   }
 
-  @Test func `a script without an interpreter is refused, and nothing is written`() throws {
+  @Test func `a script without an interpreter is refused before any write`() throws {
     try directory.write("#!/no/such/interpreter\n", to: "lost.sh")
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755],
@@ -334,7 +336,7 @@ import Testing
     )
   }
 
-  @Test func `no change of another process is lost`() throws {
+  @Test func `a transform loses no change of another process`() throws {
     // Both add one to every row, each with different chunks.
     try job.write(
       #"""

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2])
-  func `there are no more programs than workers, and all rows pass through them`(
+  func `a run starts at most as many programs as workers, and all rows pass through them`(
     workers: Int
   ) throws {
     try job.write(
@@ -49,7 +49,7 @@ import Testing
     #expect((1...workers).contains(Set(programs.split(separator: "\n")).count))
   }
 
-  @Test func `a line that does not end is not kept`() throws {
+  @Test func `an endless line of a program is not kept in memory`() throws {
     // One chunk, so that there is one such program.
     try job.write(
       "read -r line; exec tr '\\0' x </dev/zero",
@@ -64,7 +64,7 @@ import Testing
     #expect(try #require(last["peakResidentBytes"] as? Int) < 96 << 20)
   }
 
-  @Test func `a program that repeats the identifiers is not waited for`() throws {
+  @Test func `a program that repeats the identifiers is not waited for after its answers`() throws {
     // What comes 100 ms after the answer would be an answer too many, if it were waited for.
     try job.write(
       """
@@ -83,7 +83,9 @@ import Testing
     )
   }
 
-  @Test func `another program is waited for a few milliseconds at most`() throws {
+  @Test func `a program that does not repeat identifiers is waited for a few milliseconds at most`()
+    throws
+  {
     try job.write(
       "read -r line; sleep 0.3; echo '{\"n\": 5}'; sleep 0.1; echo late",
       adding: ["source": ["entity": "numbers", "where": "id = 7"]]
@@ -97,7 +99,7 @@ import Testing
 
   // MARK: More than was asked for
 
-  @Test func `output after identified answers is reported, and fails nothing`() throws {
+  @Test func `output after identified answers is reported and fails no row`() throws {
     try job.write(
       #"""
       while read -r line; do
@@ -113,7 +115,7 @@ import Testing
     #expect(run.errors.contains(#"it has written "done\u{1b}[1m, and more" beyond its answers"#))
   }
 
-  @Test func `a program that answers twice is replaced, and nothing is in doubt`() throws {
+  @Test func `a program that repeats its answers is restarted without doubting any row`() throws {
     // Both in one write, so that they are read together.
     try job.write(
       #"""
@@ -133,7 +135,7 @@ import Testing
     #expect(try job.directory.read("starts").count == 2)
   }
 
-  @Test func `where nothing is left to do nothing is started`() throws {
+  @Test func `no program is started for a finished run`() throws {
     try job.write(
       "echo >> starts; while read -r line; do echo '{\"n\": 1}'; done; echo the end",
       adding: ["workers": 1]
@@ -147,7 +149,7 @@ import Testing
     #expect(try job.directory.read("starts") == [0x0a])
   }
 
-  @Test func `a program that is given no row may write what it likes`() throws {
+  @Test func `a program that is given no row may write anything`() throws {
     try job.write(
       "echo ready; cat >/dev/null",
       adding: ["source": ["entity": "numbers", "where": "id < 0"]]
@@ -165,7 +167,7 @@ import Testing
 
   // MARK: Another try
 
-  @Test func `a program that asks for it is given its chunk again`() throws {
+  @Test func `a program that asks for a retry is given its chunk again`() throws {
     try job.write(
       #"""
       echo $$ >> starts
@@ -191,7 +193,7 @@ import Testing
     #expect(try job.directory.read("starts").count { $0 == 0x0a } == 1)
   }
 
-  @Test func `only the rows that a program asks for are given to it again`() throws {
+  @Test func `only the rows that a program postpones are given to it again`() throws {
     try job.write(
       #"""
       while read -r line; do
@@ -228,7 +230,7 @@ import Testing
     #expect(reasons.output.contains("61,retryLater,the command asks for a retry: never"))
   }
 
-  @Test func `a program that asks too often stops the run unless rows may fail`() throws {
+  @Test func `a program that postpones a row too often stops a run without skip`() throws {
     try job.write(
       """
       while read -r line; do
@@ -251,7 +253,7 @@ import Testing
 
   // MARK: Names and ends
 
-  @Test func `columns that mean something else to a command are refused`() throws {
+  @Test func `columns with names reserved for commands are refused`() throws {
     try TestDatabase.make(
       in: job.directory,
       #"CREATE TABLE odd (id INTEGER PRIMARY KEY, "$identifier", "$error", "$retry", "$other")"#

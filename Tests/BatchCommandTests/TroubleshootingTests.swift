@@ -22,7 +22,7 @@ import Testing
     return codes
   }
 
-  @Test func `every code has one entry on the page, and every entry has a code`() throws {
+  @Test func `every error code has one entry in Troubleshooting.md and vice versa`() throws {
     let codes = try Self.codes()
     #expect(codes.count > 50)
     let entries = page.matches(of: /(?m)^### `(\w+)`$/).map { String($0.output.1) }
@@ -31,7 +31,7 @@ import Testing
     #expect(Set(entries).count == entries.count)
   }
 
-  @Test func `every entry begins with a sample of the message`() {
+  @Test func `every entry in Troubleshooting.md begins with a sample of the message`() {
     for entry in page.split(separator: "\n### ").dropFirst() {
       let lines = entry.split(separator: "\n")
       #expect(lines.dropFirst().first == "```", "\(lines.first ?? "")")

@@ -60,7 +60,7 @@ import Testing
   private static let says = ["a record of table _batch_undo cannot be read", "--ids"]
 
   @Test(arguments: ["update", "delete"])
-  func `a record that was cut anywhere is refused`(action: String) throws {
+  func `an undo record truncated anywhere is refused`(action: String) throws {
     try run(action)
     let whole = try bytes()
     #expect(whole.count > 20)
@@ -74,7 +74,7 @@ import Testing
     #expect(try rows().map { $0[1] } == [.integer(10), .integer(20), .integer(30)])
   }
 
-  @Test func `a record that was edited is refused, also by --plan and verify`() throws {
+  @Test func `undo, undo --plan and verify refuse an edited undo record`() throws {
     try run("update")
     let whole = try bytes()
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// Whoever makes the hash anew can say what he likes, and ends no program with it.
-  @Test func `a record that is sealed anew is refused, or undone as it says`() throws {
+  @Test func `an undo record edited with a new hash is refused or undone as it says`() throws {
     try run("update")
     let whole = Array(try bytes().dropLast(8))
     let seed = UInt64.random(in: 0...UInt64(UInt32.max))
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test(arguments: ["5", "1", "0", "-1", "NULL", "'x'", "1.5", "9223372036854775807", "4294967295"])
-  func `a count of rows that is none is refused`(count: String) throws {
+  func `an invalid row count of an undo record is refused`(count: String) throws {
     try run("update")
     // The table admits no NULL.
     try execute(
@@ -146,7 +146,7 @@ import Testing
     #expect(try rows() == before)
   }
 
-  @Test func `rows of other records come back by their identifiers`() throws {
+  @Test func `rows of intact undo records are restored by their identifiers`() throws {
     try run("update")
     // The last record has row 3.
     try setBytes(Array(try bytes().dropLast()))
@@ -182,7 +182,7 @@ import Testing
     ("columns", "'[\"n\",\"label\"]'"), ("types", "'[]'"), ("types", "'{'"),
     ("columns", "x'00'"), ("columns", "'[\"label\"]'"), ("types", "'[\"TEXT\"]'"),
   ])
-  func `a run that was edited is refused`(column: String, value: String) throws {
+  func `an edited undo run is refused`(column: String, value: String) throws {
     try run("update")
     try execute("UPDATE _batch_undo_run SET \(column) = \(value)")
     try Refusal.expect(
@@ -199,7 +199,7 @@ import Testing
     "DELETE FROM _batch_undo WHERE number = (SELECT max(number) FROM _batch_undo)",
     "INSERT INTO _batch_undo (run, rows, bytes) SELECT run, rows, bytes FROM _batch_undo",
   ])
-  func `records that were removed or copied are missed`(edit: String) throws {
+  func `removed or copied undo records are noticed`(edit: String) throws {
     try run("update")
     let changed = try rows()
     try execute(edit)
@@ -214,13 +214,13 @@ import Testing
   }
 
   @Test(arguments: [("entity", "'nothing'"), ("is_deletion", "1"), ("kind", "'objects'")])
-  func `a run that is said to be another one is refused`(column: String, value: String) throws {
+  func `an undo run edited to be of another kind is refused`(column: String, value: String) throws {
     try run("update")
     try execute("UPDATE _batch_undo_run SET \(column) = \(value)")
     try Refusal.expect(["undo", "job.json"], in: directory)
   }
 
-  @Test func `records of another database are refused`() throws {
+  @Test func `undo records of another database are refused`() throws {
     try run("update")
     let other = try TemporaryDirectory()
     try TestDatabase.make(
@@ -267,7 +267,7 @@ import Testing
     ("label TEXT", ["has no column n that could be set", "restore the table's columns"]),
     ("label TEXT, n INTEGER AS (id) STORED", ["has no column n that could be set"]),
   ])
-  func `a table whose columns have changed is refused`(
+  func `an undo of a table with changed columns is refused`(
     columns: String,
     says: [String]
   ) throws {
@@ -284,7 +284,7 @@ import Testing
     }
   }
 
-  @Test func `a table with another key, or none, is refused`() throws {
+  @Test func `an undo of a table with another key or none is refused`() throws {
     try run("update")
     try execute("CREATE TABLE new AS SELECT id AS number, n, label FROM items")
     try execute("DROP TABLE items", "ALTER TABLE new RENAME TO items")
@@ -298,7 +298,7 @@ import Testing
   }
 
   @Test(arguments: ["CHECK (n > 10)", "UNIQUE", "NOT NULL"])
-  func `a row that does not fit a new constraint is left alone and told`(
+  func `an undo leaves a row that violates a new constraint unchanged and reports it`(
     constraint: String
   ) throws {
     try run("update")

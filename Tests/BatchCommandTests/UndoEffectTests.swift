@@ -34,7 +34,7 @@ import Testing
     return try #require(Int(output.firstMatch(of: pattern)?.output.1 ?? "0"))
   }
 
-  @Test func `a second undo is refused, names the first, and touches no row`() throws {
+  @Test func `a second undo is refused with the name of the first and changes no row`() throws {
     let path = try TestDatabase.makeNumbers(50, in: directory)
     let job = try JobText.update(["n": "n + 1"], adding: ["name": "job", "undo": true])
     try directory.write(job, to: "job.json")
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: 0..<12)
-  func `a row that a trigger keeps from being restored fails and is not counted as undone`(
+  func `a row that a trigger prevents from being restored fails and is not counted as undone`(
     number: UInt64
   ) throws {
     let seed = UInt64(ProcessInfo.processInfo.environment["BATCH_SEED"] ?? "") ?? 7_000 + number
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: ["CASCADE", "SET NULL", "SET DEFAULT"], [false, true])
-  func `rows that foreign keys change are told before and after`(
+  func `rows that foreign keys change are reported before and after an undo`(
     action: String,
     isOwn: Bool
   ) throws {
@@ -145,7 +145,7 @@ import Testing
     #expect(undo.errors.contains("\"t\""), "\(undo.errors)")
   }
 
-  @Test func `a log that is only being emptied holds nothing up, and nobody is blamed`() throws {
+  @Test func `a run that empties a long log blames no other connection`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE t (id INTEGER PRIMARY KEY, b)",
@@ -165,7 +165,7 @@ import Testing
   }
 
   @Test(arguments: ["job.batch.lock", "job.batch.control", "job.batch.history", "hook.sh"])
-  func `an export does not take the name of a file that the run needs`(file: String) throws {
+  func `an export refuses the name of a file that the run needs`(file: String) throws {
     try TestDatabase.makeNumbers(10, in: directory)
     try directory.write("#!/bin/sh\n", to: "hook.sh")
     try directory.write(

@@ -34,7 +34,7 @@ import Testing
     seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
   }
 
-  @Test func `killed runs and undos restore each row, or leave it as another connection wrote it`()
+  @Test func `killed runs and undos leave each row restored or as another connection wrote it`()
     throws
   {
     let job = try JobText.update(

@@ -22,7 +22,7 @@ import Testing
     try Connection(path: path).execute(sql)
   }
 
-  @Test func `the only copies of rows are not among those to remove`()
+  @Test func `the removal statement of an undo spares copies of rows that were not restored`()
     throws
   {
     try execute("CREATE TABLE kept (id INTEGER PRIMARY KEY, n, label TEXT COLLATE NOCASE)")
@@ -44,7 +44,7 @@ import Testing
     #expect(history.output.contains(" partly undone "), "\(history.output)")
   }
 
-  @Test func `columns that a trigger of the table has written are reported`() throws {
+  @Test func `an undo reports the columns that a trigger of the table has written`() throws {
     try execute("ALTER TABLE items ADD COLUMN touched INTEGER")
     try execute(
       """
@@ -65,7 +65,7 @@ import Testing
     #expect(undo.errors.contains(says), "\(undo.errors)")
   }
 
-  @Test func `an undo of some rows, or of none, is not told as one of all`() throws {
+  @Test func `an undo of some or no rows is not reported as complete`() throws {
     try directory.write(
       JobText.update(["n": "-1"], entity: "items", adding: ["undo": true]),
       to: "job.json"

@@ -74,7 +74,7 @@ import Testing
     arguments: ["items", "named", "pairs"],
     ["update", "delete"]
   )
-  func `a run that is undone leaves every row as it was, or as somebody has changed it since`(
+  func `an undo restores every row that nobody has changed since`(
     table: String,
     action: String
   ) throws {
@@ -141,7 +141,7 @@ import Testing
     #expect(try TestDatabase.rows(path, selection) == before, "seed \(seed)")
   }
 
-  @Test func `a run of another job file of the same name is undone only by its own name`() throws {
+  @Test func `an undo of another job file's run needs that run's name`() throws {
     let path = try makeTables()
     try FileManager.default.createDirectory(
       atPath: directory.file("other"),
@@ -178,7 +178,7 @@ import Testing
     #expect(try TestDatabase.rows(path, "SELECT * FROM items") == before)
   }
 
-  @Test func `only some rows are undone, of a run that is named`() throws {
+  @Test func `an undo can be limited to some rows and to a named run`() throws {
     let path = try makeTables()
     try directory.write(
       JobText.update(["n": "-1"], entity: "items", adding: ["undo": ["keep": "1d"]]),
@@ -227,7 +227,7 @@ import Testing
     #expect(try TestDatabase.rows(path, "SELECT id, n FROM items ORDER BY id") == before)
   }
 
-  @Test func `an undo that cannot be is refused, and says why`() throws {
+  @Test func `the error of an impossible undo gives the reason`() throws {
     let path = try makeTables()
     try directory.write(JobText.update(["n": "0"], entity: "items"), to: "job.json")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
@@ -255,7 +255,7 @@ import Testing
     try Refusal.expect(["undo", "job.json"], in: directory, says: ["has changed", "column n"])
   }
 
-  @Test func `what is not to be kept any more goes`() throws {
+  @Test func `undo records are removed when they are no longer to be kept`() throws {
     let path = try makeTables()
     try directory.write(
       JobText.update(["n": "0"], entity: "items", adding: ["undo": true]),
@@ -269,7 +269,7 @@ import Testing
     try Refusal.expect(["undo", "job.json"], in: directory, says: ["can be undone"])
   }
 
-  @Test func `an undo is resumed with the rows that it began with, and no others`() throws {
+  @Test func `a resumed undo restores exactly the rows that it began with`() throws {
     let path = try makeTables()
     let first = "SELECT * FROM items WHERE id <= 200 ORDER BY id"
     let before = try TestDatabase.rows(path, first)
@@ -321,7 +321,7 @@ import Testing
     #expect(try TestDatabase.rows(path, first) == before)
   }
 
-  @Test func `rows come back in the reverse of the order in which they went`() throws {
+  @Test func `an undo restores rows in reverse order`() throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE places (id INTEGER PRIMARY KEY, n INTEGER UNIQUE)",
@@ -364,9 +364,7 @@ import Testing
     }
   }
 
-  @Test func `nobody else's row makes way, and a row that did not change is nobody's business`()
-    throws
-  {
+  @Test func `an undo replaces no other row and restores invalid text byte for byte`() throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE mails (id INTEGER PRIMARY KEY, mail TEXT UNIQUE ON CONFLICT REPLACE, n)",
@@ -412,8 +410,7 @@ import Testing
     #expect(try TestDatabase.texts(path, bytes) == ["FF00FE"])
   }
 
-  @Test func `what is kept to undo a run is told, with its size, and a plan writes nothing`() throws
-  {
+  @Test func `the size of undo records is shown, and a plan of an undo writes nothing`() throws {
     let path = try makeTables()
     for n in 1...2 {
       try directory.write(
@@ -454,7 +451,7 @@ import Testing
     #expect(undo?["bytes"] as? Int == bytes.first.flatMap { Int($0) })
   }
 
-  @Test func `records that an earlier version made are refused, and stay as they are`() throws {
+  @Test func `undo records of an earlier version are refused and kept`() throws {
     let path = try makeTables()
     try directory.write(
       JobText.update(["n": "-1"], entity: "items", adding: ["undo": true]),
@@ -473,7 +470,7 @@ import Testing
     #expect(try tables.map { try TestDatabase.rows(path, "SELECT * FROM \($0)") } == after)
   }
 
-  @Test func `a run of no rows does not hide the one before it`() throws {
+  @Test func `a run of no rows does not hide the undoable run before it`() throws {
     let path = try makeTables()
     for (n, condition) in [("0", "id < 100"), ("1", "id < 0")] {
       try directory.write(
@@ -488,7 +485,7 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 0") != before)
   }
 
-  @Test func `rows of many megabytes are kept and given back in bounded memory`() throws {
+  @Test func `large rows are recorded and restored in bounded memory`() throws {
     let path = try TestDatabase.make(
       in: directory,
       "CREATE TABLE files (id INTEGER PRIMARY KEY, data BLOB)",
@@ -514,9 +511,7 @@ import Testing
     }
   }
 
-  @Test func `what a deletion has left elsewhere is told when it is undone, and that it was`()
-    throws
-  {
+  @Test func `the undo of a delete reports the rows remaining in other tables`() throws {
     let path = try makeTables()
     try execute("CREATE TABLE kept AS SELECT * FROM items WHERE 0")
     try execute("CREATE UNIQUE INDEX kept_id ON kept (id)")
@@ -552,7 +547,7 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
   }
 
-  @Test func `an unfinished undo is told by who asks what a run would do`() throws {
+  @Test func `plan and status report an unfinished undo`() throws {
     try makeTables()
     let more: [String: Any] = ["undo": true]
     try directory.write(JobText.update(["n": "-1"], entity: "items", adding: more), to: "job.json")
@@ -573,7 +568,7 @@ import Testing
     #expect(plan.output.contains("a run of the job is being undone"))
   }
 
-  @Test func `identifiers that are not of the run are counted`() throws {
+  @Test func `an undo counts the identifiers that are not of its run`() throws {
     try makeTables()
     let more: [String: Any] = ["undo": true]
     for (condition, name) in [("id > 500", "others"), ("id <= 500", "job")] {

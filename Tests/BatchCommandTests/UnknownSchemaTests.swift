@@ -55,7 +55,7 @@ import Testing
     "the rows of \"loose\" were not compared: columns use all names of its rowid",
   ]
 
-  @Test func `a job on another table runs, and what cannot be compared is named`() throws {
+  @Test func `a job runs beside an unreadable view and names what cannot be compared`() throws {
     try directory.write(
       JobText.update(where: "id % 2 = 0", adding: ["undo": true]),
       to: "job.json"
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func `an export by a key of an unknown collation says which column has it`() throws {
+  @Test func `the error of a key with an unknown collation names the column`() throws {
     // With `where`, SQLite says only "no query solution" of a table without rowids.
     for condition in ["1", "label > 'x'"] {
       try directory.write(

@@ -39,7 +39,7 @@ import Testing
     return result.output.split(separator: "\n").map(String.init)
   }
 
-  @Test func `an update that did what it declares has status 0`() throws {
+  @Test func `verify of an update that did only what it declares has exit status 0`() throws {
     try run(JobText.update(where: "id % 2 = 0"))
     #expect(
       try verify() == [
@@ -50,7 +50,7 @@ import Testing
     )
   }
 
-  @Test func `any other difference is shown with its key and both values`() throws {
+  @Test func `verify shows any other difference with its key and both values`() throws {
     try run(JobText.update(where: "id % 2 = 0"))
     try TestDatabase.make(
       in: directory,
@@ -81,7 +81,7 @@ import Testing
     )
   }
 
-  @Test func `a column of selected rows that the job sets is not counted`() throws {
+  @Test func `verify does not count the columns that the job sets in selected rows`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE wide (id INTEGER PRIMARY KEY, \((0..<70).map { "c\($0)" }.joined(separator: ", ")))",
@@ -111,7 +111,8 @@ import Testing
     #expect(columns.map { $0["rows"] as? Int } == Array(repeating: 2, count: 69) + [3])
   }
 
-  @Test func `its JSON has the counts and the differences`() throws {
+  @Test func `the JSON of verify has the counts and the differences, as in CommandLine.md`() throws
+  {
     try run(JobText.update(where: "id % 2 = 0"))
     try TestDatabase.make(in: directory, "UPDATE numbers SET label = 1.5 WHERE id = 2")
     let object = try JSONOutput.object(verify("--json", status: 1).joined(separator: "\n"))
@@ -141,7 +142,7 @@ import Testing
     for field in differences[0].keys { #expect(page.contains("`\(field)`"), "\(field)") }
   }
 
-  @Test func `deleted rows are in the archive and nothing else is`() throws {
+  @Test func `verify requires deleted rows in the archive and nothing else`() throws {
     try run(JobText.delete(archive: "archive", where: "id > 1500"))
     #expect(
       try verify() == [
@@ -164,7 +165,7 @@ import Testing
     )
   }
 
-  @Test func `a transform may set its declared columns and an export nothing`() throws {
+  @Test func `verify allows a transform its declared columns and an export no change`() throws {
     try run(JobText.export(to: "out.ndjson"))
     #expect(
       try verify().dropFirst() == ["  compared: 2,000 rows in 3 tables", "  selected: 2,000 rows"]
@@ -180,7 +181,7 @@ import Testing
     #expect(lines.last == "  set, not checked: 2,000 rows in numbers.n")
   }
 
-  @Test func `rows that an unfinished run has not done must not differ`() throws {
+  @Test func `verify requires rows that an unfinished run has not done to be unchanged`() throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -198,7 +199,7 @@ import Testing
     #expect(try verify(status: 1).first == "numbers id = 549: n: 0 → 1")
   }
 
-  @Test func `a copy with a write-ahead log is left unchanged`() throws {
+  @Test func `verify leaves a copy with a write-ahead log unchanged`() throws {
     try run(JobText.update())
     try FileManager.default.removeItem(atPath: directory.file("before.db"))
     try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
@@ -207,7 +208,7 @@ import Testing
     #expect(try !directory.names().contains { $0.hasPrefix("before.db-") })
   }
 
-  @Test func `a file that is not a copy of the database is refused immediately`() throws {
+  @Test func `verify refuses a file that is not a copy of the database immediately`() throws {
     try run(JobText.update())
     try TestDatabase.makeNumbers(3, in: directory, name: "other.db")
     let command = ["verify", "job.json", "--against"]
@@ -232,7 +233,7 @@ import Testing
     try Refusal.expect(command + ["wide.db"], in: directory, says: ["wide.db", "encoding"])
   }
 
-  @Test func `a job that never ran or has changed since is refused`() throws {
+  @Test func `verify refuses a job that never ran or has changed since`() throws {
     try directory.write(JobText.update(), to: "job.json")
     try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("before.db"))'")
     let command = ["verify", "job.json", "--against", "before.db"]
@@ -242,7 +243,7 @@ import Testing
     try Refusal.expect(command, in: directory, says: ["the job has changed since the run began"])
   }
 
-  @Test func `tables whose rowids VACUUM has changed are reported`() throws {
+  @Test func `verify reports tables whose rowids VACUUM has changed`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE loose (a)",
@@ -260,7 +261,7 @@ import Testing
     )
   }
 
-  @Test func `a column that a trigger keeps up may be allowed to differ`() throws {
+  @Test func `verify can allow a column that a trigger maintains to differ`() throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -286,13 +287,13 @@ import Testing
     try Refusal.expect(command + ["numbers.lable"], in: directory, says: ["did you mean"])
   }
 
-  @Test func `columns added to a table since are named`() throws {
+  @Test func `verify names columns added to a table since`() throws {
     try run(JobText.update())
     try TestDatabase.make(in: directory, "ALTER TABLE log ADD COLUMN vip")
     #expect(try verify(status: 1).first == "table log has other columns: vip added")
   }
 
-  @Test func `an earlier run is verified by its record`() throws {
+  @Test func `verify checks an earlier run by its record`() throws {
     let job = try JobText.update(where: "n = 0 AND id <= 500")
     try run(job)
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory)

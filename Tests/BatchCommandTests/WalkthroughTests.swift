@@ -33,16 +33,16 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(3)), arguments: try recipeSections())
-  func `a recipe does to the rows what it says`(recipe: Walkthrough.Section) throws {
+  func `a recipe changes the rows as documented`(recipe: Walkthrough.Section) throws {
     try follow(recipe, of: Self.recipes)
   }
 
-  @Test(.timeLimit(.minutes(5))) func `the tutorial does what it says`() throws {
+  @Test(.timeLimit(.minutes(5))) func `the tutorial works as documented`() throws {
     let walk = try Walkthrough(page: Self.tutorial, isOneWalk: true)
     try follow(walk.sections[0], of: Self.tutorial)
   }
 
-  @Test func `each recipe has a job, checks the rows, and is in the table`() throws {
+  @Test func `each recipe has a job, checks the rows and is in the table`() throws {
     let recipes = try Self.recipeSections()
     #expect(recipes.count >= 15)
     let page = try Repository.text(Self.recipes)

@@ -23,7 +23,7 @@ import Testing
     #expect(run.wait().status == 0)
   }
 
-  @Test func `a line is printed for each change, and the summary at the end`() throws {
+  @Test func `a watcher prints a line for each change and the summary at the end`() throws {
     let watch = try BatchProgram(["status", "job.json", "--watch"], in: directory)
     #expect(watch.nextLine() == "job  0%  0 of 50  held: flagFile: hold exists")
     try release()
@@ -33,7 +33,7 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("  ended:     20") })
   }
 
-  @Test func `a watcher who comes before the run waits for it`() throws {
+  @Test func `a watcher that starts before the run waits for it`() throws {
     try release()
     try directory.write(JobText.update(adding: ["name": "later"]), to: "later.json")
     let watch = try BatchProgram(["status", "later.json", "--watch"], in: directory)
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script")))
-  func `a terminal shows it in place`() throws {
+  func `a watcher on a terminal updates its lines in place`() throws {
     let command = "\(BatchProgram.path) status job.json --watch"
     let watch = try BatchProgram(
       ["-qec", command, "/dev/null"],

@@ -24,7 +24,7 @@ import Testing
     )
   }
 
-  @Test mutating func `bytes are certain once their file was synchronized`() {
+  @Test mutating func `the simulated disk keeps bytes after their file is synchronized`() {
     carryOut(.write([9], at: 1), "/d/old", 1)
     #expect(remains() == [["old": [1, 2, 3]], ["old": [1, 9, 3]]])
     carryOut(.sync, "/d/old", 1)
@@ -34,7 +34,7 @@ import Testing
     #expect(remains() == [["old": [1, 9, 3]], ["old": [1]]])
   }
 
-  @Test mutating func `any of several writes may be missing, and any sector of one`() {
+  @Test mutating func `the simulated disk may lose any of several writes and any sector of one`() {
     carryOut(.write([8], at: 0), "/d/old", 1)
     carryOut(.write([9], at: 4), "/d/old", 1)
     #expect(
@@ -49,7 +49,8 @@ import Testing
     #expect(sums == [0, 256, 512, 768, 1024])
   }
 
-  @Test mutating func `a new file has a name once its folder was synced`() {
+  @Test
+  mutating func `the simulated disk keeps a new file's name after its folder is synchronized`() {
     carryOut(.create, "/d/new", 2)
     carryOut(.write([5], at: 0), "/d/new", 2)
     carryOut(.sync, "/d/new", 2)
@@ -60,7 +61,7 @@ import Testing
     #expect(remains() == [["old": [1, 2, 3]], ["old": [1, 2, 3], "new": [5]]])
   }
 
-  @Test mutating func `a renamed file has the old name or the new one`() {
+  @Test mutating func `the simulated disk has a renamed file under its old or its new name`() {
     carryOut(.create, "/d/new", 2)
     carryOut(.write([5], at: 0), "/d/new", 2)
     carryOut(.sync, "/d/new", 2)
@@ -71,8 +72,8 @@ import Testing
     #expect(remains() == [["old": [5]]])
   }
 
-  @Test
-  mutating func `names are certain with any file that is synchronized after, where disks do so`() {
+  @Test mutating func `an ordered simulated disk keeps names once any later file is synchronized`()
+  {
     let files = ["old": Disk.File(bytes: [1, 2, 3], inode: 1)]
     for isOrdered in [false, true] {
       disk = Disk("/d", files, isOrdered: isOrdered)
@@ -82,7 +83,7 @@ import Testing
     }
   }
 
-  @Test mutating func `what is elsewhere or shared memory is not on the disk`() {
+  @Test mutating func `the simulated disk ignores files elsewhere and shared memory`() {
     carryOut(.create, "/elsewhere/new", 3)
     carryOut(.create, "/d/test.db-shm", 4)
     carryOut(.sync, "/d", 0)

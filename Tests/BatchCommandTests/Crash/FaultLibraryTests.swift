@@ -25,7 +25,7 @@ import Testing
     return try BatchProgram.run("run", "job.json", in: directory, environment: environment)
   }
 
-  @Test func `a run that is left alone is counted and noted`() throws {
+  @Test func `the fault library counts and logs the calls of an undisturbed run`() throws {
     #expect(try run(nil).status == 0)
     let calls = try notes.calls()
     let counts = try notes.counts()
@@ -41,7 +41,7 @@ import Testing
     #expect(!calls.contains { $0.name == "comm" })
   }
 
-  @Test func `the log reproduces the files that the run left`() throws {
+  @Test func `the call log reproduces the files that the run left`() throws {
     var files: [String: Disk.File] = [:]
     for name in try directory.names() {
       let attributes = try FileManager.default.attributesOfItem(atPath: directory.file(name))
@@ -62,20 +62,20 @@ import Testing
     #expect(try remains == directory.contents())
   }
 
-  @Test func `a process is killed before its call is made`() throws {
+  @Test func `the fault library kills a process before its call is made`() throws {
     #expect(try run(.kill, at: 1).status == -SIGKILL)
     #expect(try notes.calls().map(\.description) == ["create job.batch.lock"])
     #expect(try directory.names() == ["job.json", "test.db"])
   }
 
   @Test(arguments: Fault.all.dropFirst())
-  func `a call fails once, or from then on`(fault: Fault) throws {
+  func `the fault library fails a call once or from then on`(fault: Fault) throws {
     _ = try run(fault, at: 3)
     let counts = try notes.counts()
     #expect(fault.repeats ? counts.hits == counts.calls - 2 : counts.hits == 1)
   }
 
-  @Test func `programs that are started run without it`() throws {
+  @Test func `the fault library does not affect started programs`() throws {
     let more: [String: Any] = ["hooks": ["onStart": ["sh", "-c", "env > told; echo >> other"]]]
     try directory.write(JobText.update(adding: more), to: "job.json")
     #expect(try run(nil).status == 0)

@@ -7,7 +7,7 @@ import Testing
     lines.map { TracedCall("1 \($0)") }
   }
 
-  @Test func `it is when nothing was left but to remove and to unlock`() {
+  @Test func `a killed run has ended once only removing and unlocking are left`() {
     let ending = RunEnding(
       calls(
         "write a.batch",
@@ -31,14 +31,14 @@ import Testing
     #expect(past == [false, false, false, false, true, true])
   }
 
-  @Test func `it is not where the same file was written for the first time only`() {
+  @Test func `a killed run has not ended after the first of two writes of a file`() {
     let ending = RunEnding(calls("write b", "sync b", "write b", "sync b"))
     #expect(!ending.isPast(calls("write b", "sync b")))
     #expect(!ending.isPast(calls("write b", "sync b", "write b")))
     #expect(ending.isPast(calls("write b", "sync b", "write b", "sync b")))
   }
 
-  @Test func `it is recognized by how often the file was written before the last message`() {
+  @Test func `a killed run's end is recognized by the writes before its last message`() {
     let ending = RunEnding(calls("write b", "write standard output", "write b", "sync b"))
     let more = calls("write b", "write b", "write standard output", "write b", "lock c")
     #expect(ending.isPast(more))
@@ -46,7 +46,7 @@ import Testing
     #expect(!ending.isPast(Array(more.dropLast(2))))
   }
 
-  @Test func `it is not before a last message, however little follows`() {
+  @Test func `a killed run has not ended before its last message, however little follows`() {
     let ending = RunEnding(calls("write a", "unlink l", "write standard output"))
     #expect(!ending.isPast(calls("write a", "unlink l")))
     #expect(!ending.isPast(calls("write a", "unlink l", "write standard output")))

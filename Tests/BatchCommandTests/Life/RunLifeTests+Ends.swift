@@ -5,7 +5,7 @@ import Testing
 /// What comes after the last row.
 extension RunLifeTests {
   @Test(arguments: World.all { $0.hasHooks })
-  func `a run that is killed while its hook runs is concluded by the next`(world: World) throws {
+  func `a run that is killed during its hook is concluded by the next`(world: World) throws {
     let life = try world.make()
     // Opening a pipe waits for the other end.
     #expect(mkfifo(life.directory.file("begun"), 0o600) == 0)
@@ -61,7 +61,7 @@ extension RunLifeTests {
   }
 
   @Test(arguments: World.all { $0.hasHooks })
-  func `a hook that fails changes nothing, and is reported`(world: World) throws {
+  func `a failing hook is reported and changes nothing`(world: World) throws {
     let life = try world.make()
     let hooks = ["onStart": ["false"], "onFinish": ["sh", "-c", "kill -9 $$"]]
     try life.write(["hooks": hooks])
@@ -77,7 +77,7 @@ extension RunLifeTests {
   // MARK: Failures
 
   @Test(arguments: World.all { $0.retries && $0.hasJobFile })
-  func `a run that fails says why, and resumes when the cause is gone`(world: World) throws {
+  func `a failing run reports why, and resumes once its cause is removed`(world: World) throws {
     let life = try world.make()
     try life.poison([41])
     let failed = try life.run(expecting: 1)
@@ -95,7 +95,7 @@ extension RunLifeTests {
   }
 
   @Test(arguments: World.all { $0.retries })
-  func `what has failed is retried alone, until it succeeds`(world: World) throws {
+  func `only failed rows are retried, until they succeed`(world: World) throws {
     let life = try world.make()
     try life.write(["skip": ["limit": 3]])
     try life.poison([5, 17, 41])
@@ -132,7 +132,7 @@ extension RunLifeTests {
   }
 
   @Test(arguments: World.all { $0.retries })
-  func `a killed retry goes on, and does each row once`(world: World) throws {
+  func `a killed retry continues and does each row once`(world: World) throws {
     let life = try world.make()
     try life.write(["skip": ["limit": 30]])
     try life.poison(Array(1...30))
@@ -145,7 +145,7 @@ extension RunLifeTests {
   }
 
   @Test(arguments: World.all { $0.retries })
-  func `a retry whose end could not be told is concluded by the next, and not made again`(
+  func `a retry that could not report its end is concluded by the next and not repeated`(
     world: World
   ) throws {
     let life = try world.make()
@@ -167,7 +167,7 @@ extension RunLifeTests {
   }
 
   @Test(arguments: World.all { $0.hasJobFile && !$0.retries })
-  func `what an export has left out is not retried`(world: World) throws {
+  func `rows that an export has left out are not retried`(world: World) throws {
     let life = try world.make()
     try life.run()
     let refused = try life.retry(expecting: 2)
@@ -180,7 +180,7 @@ extension RunLifeTests {
   // MARK: Changed jobs
 
   @Test(arguments: World.allCases)
-  func `a changed job does not resume the run, which waits for its own`(world: World) throws {
+  func `a changed job does not resume the run, which waits for its own job`(world: World) throws {
     let life = try world.make()
     let (process, held) = try life.hold()
     try life.end(process, by: SIGTERM)

@@ -7,7 +7,7 @@ extension RunLifeTests {
   // MARK: IDs
 
   @Test(arguments: World.all { $0 != .undo })
-  func `the work of an ID is done once, and other work waits for what is unfinished`(
+  func `the work of a run ID is done once, and other work waits for an unfinished run`(
     world: World
   ) throws {
     let life = try world.make()
@@ -41,7 +41,7 @@ extension RunLifeTests {
   // MARK: Fresh
 
   @Test(arguments: World.allCases)
-  func `--fresh sets an unfinished run aside, and cleanup removes what is left of it`(
+  func `--fresh sets an unfinished run aside, and cleanup removes its remains`(
     world: World
   ) throws {
     let life = try world.make()
@@ -89,7 +89,7 @@ extension RunLifeTests {
   // MARK: Lost records
 
   @Test(arguments: World.allCases)
-  func `a run whose record is lost does not do its rows again`(world: World) throws {
+  func `a run that has lost its record does none of its rows twice`(world: World) throws {
     let life = try world.make()
     let (process, _) = try life.hold()
     let done = try #require(try life.end(process, by: SIGTERM).done)
@@ -117,7 +117,7 @@ extension RunLifeTests {
   // MARK: JSON
 
   @Test(arguments: World.allCases)
-  func `plan, events, status and history are of the same schemas in every world`(
+  func `plan, events, status and history have one schema for all kinds of runs`(
     world: World
   ) throws {
     let life = try world.make()

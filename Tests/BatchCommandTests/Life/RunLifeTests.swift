@@ -9,7 +9,7 @@ import Testing
   // MARK: Beginning and resuming
 
   @Test(arguments: World.all { $0 != .undo })
-  func `a run over no rows is over when it ends, and the next one finds what has come`(
+  func `a run over no rows completes, and the next run finds new rows`(
     world: World
   ) throws {
     let life = try world.make(rows: 0)
@@ -66,7 +66,7 @@ import Testing
   #endif
 
   @Test(arguments: World.allCases)
-  func `a killed run resumes where it was, and does each row once`(world: World) throws {
+  func `a killed run resumes at its progress and does each row once`(world: World) throws {
     let life = try world.make()
     let (first, held) = try life.hold()
     try life.end(first, by: SIGKILL)
@@ -91,7 +91,7 @@ import Testing
   // MARK: Stopping
 
   @Test(arguments: World.allCases)
-  func `a run that is stopped by a signal, an operator or its time resumes each time`(
+  func `a run resumes after a stop by a signal, an operator or its time limit`(
     world: World
   ) throws {
     let life = try world.make()
@@ -134,7 +134,8 @@ import Testing
   // MARK: Operators
 
   @Test(arguments: World.allCases)
-  func `a paused run does nothing until it is resumed, and hears what is set`(world: World) throws {
+  func `a paused run waits for resume but accepts settings and a cancellation`(world: World) throws
+  {
     let life = try world.make()
     let (first, _) = try life.hold()
     try life.ask("pause")
@@ -215,7 +216,7 @@ import Testing
 
   #if PostgreSQL
   @Test(arguments: World.all { $0.isShared })
-  func `a second process takes part, and sets nothing aside`(world: World) throws {
+  func `a second process joins the run and sets nothing aside`(world: World) throws {
     let life = try world.make()
     let (first, held) = try life.hold()
     #expect(try life.run("--fresh", expecting: 5).events.isEmpty)
@@ -231,7 +232,7 @@ import Testing
   #endif
 
   @Test(arguments: World.all { $0.hasJobFile && !$0.isShared })
-  func `where processes share no run, --join-only is refused in words that are true`(
+  func `--join-only is refused with a true reason for runs that are not shared`(
     world: World
   ) throws {
     let life = try world.make()

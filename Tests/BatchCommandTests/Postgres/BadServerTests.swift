@@ -20,13 +20,13 @@ import Testing
     #expect(lines.count == 1, "\(result.errors)", sourceLocation: sourceLocation)
   }
 
-  @Test func `a run on a server that is down can be retried`() throws {
+  @Test func `a run on a stopped server has exit status 1 and says to check the server`() throws {
     let job = try SharedJob(rows: 1)
     try job.writeJob(["database": ["url": "postgres://nobody@127.0.0.1:1/shop"]])
     try expect(job, status: 1, saying: "check that the server is running")
   }
 
-  @Test func `a wrong password is refused and not shown`() throws {
+  @Test func `the error of a wrong password does not show it`() throws {
     let job = try SharedJob(rows: 1)
     let port = job.database.cluster.port
     try job.writeJob(
@@ -38,7 +38,7 @@ import Testing
     #expect(!result.errors.contains("hunter2"))
   }
 
-  @Test func `a password in a job is refused and not shown`() throws {
+  @Test func `the error of a password in a job does not show it`() throws {
     let job = try SharedJob(rows: 1)
     let urls = [
       "postgres://a:hunter2@h/d", "postgres://h/d?password=hunter2",
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func `a URL that libpq cannot read is reported with its place`() throws {
+  @Test func `the error of an invalid server URL names its place`() throws {
     let job = try SharedJob(rows: 1)
     for url in ["postgres://a@h:x%zz/d", "postgres://h/d?colour=red", "postgres://a:@[::1/d"] {
       try job.writeJob(["database": ["url": url]])
@@ -80,7 +80,7 @@ import Testing
     #expect(try job.counts() == ["0 x 1"])
   }
 
-  @Test func `a role without rights learns what it lacks before anything is done`() throws {
+  @Test func `the error of missing rights names them before any row is changed`() throws {
     let job = try SharedJob(rows: 10)
     let role = "r\(job.database.name)"
     try job.database.run("CREATE ROLE \(role) LOGIN; GRANT SELECT ON t TO \(role)")
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: ["ROLE", "DATABASE"])
-  func `a run with more workers than connections goes on with fewer`(limited: String) throws {
+  func `a run with more workers than connections continues with fewer`(limited: String) throws {
     let role = "few_\(UInt32.random(in: 0 ... .max))"
     let job = try SharedJob(rows: 20_000)
     try job.database.run(
@@ -114,7 +114,7 @@ import Testing
     #expect(try job.counts() == ["1 x 20000"])
   }
 
-  @Test func `a role that may not do all that a run does in its tables is refused`() throws {
+  @Test func `a role without all rights to the run tables is refused`() throws {
     let role = "clerk_\(UInt32.random(in: 0 ... .max))"
     let job = try SharedJob(rows: 100)
     try job.batch("run", "job.json")
@@ -136,7 +136,7 @@ import Testing
     #expect(try job.counts() == ["2 x 100"])
   }
 
-  @Test func `a column that changes its type ends the run, and another job does not take part`()
+  @Test func `a column that changes its type ends the run, and another job does not join it`()
     throws
   {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test(arguments: ["archive", "delete", "update"])
-  func `a column that is added during a run is not lost`(action: String) throws {
+  func `a column that is added during a run loses no value`(action: String) throws {
     let job = try SharedJob(rows: 3_000, "CREATE TABLE old (LIKE t)")
     let actions: [String: [String: Any]] = [
       "archive": ["type": "delete", "archive": ["entity": "old"]],
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func `a column that leaves its name to another ends the run`() throws {
+  @Test func `a run ends if another column takes the name of one that it uses`() throws {
     let job = try SharedJob(rows: 3_000, "ALTER TABLE t ADD COLUMN k int")
     try job.writeJob(["throttle": ["identifiersPerSecond": 1_000]])
     let process = try job.start()
@@ -231,7 +231,7 @@ import Testing
     #expect(try job.counts() == ["1 x 3000"])
   }
 
-  @Test func `validate and plan refuse a schema in which the role may not keep a run`() throws {
+  @Test func `validate and plan refuse a schema in which the role cannot record a run`() throws {
     let job = try SharedJob(rows: 10)
     let role = "r\(job.database.name)"
     try job.database.run(
@@ -263,7 +263,7 @@ import Testing
     #expect(try job.counts() == ["1 x 10"])
   }
 
-  @Test func `the value of a secret parameter is not shown`() throws {
+  @Test func `the value of a secret parameter is never shown`() throws {
     let job = try SharedJob(rows: 3, "ALTER TABLE t ADD COLUMN s text UNIQUE")
     try job.writeJob([
       "parameters": ["token": ["type": "text", "secret": true] as [String: Any]],
@@ -287,7 +287,7 @@ import Testing
     #expect(!(failed.output + failed.errors).contains("S3cr3t"), "\(failed.errors)")
   }
 
-  @Test func `a table that is dropped ends the run`() throws {
+  @Test func `a renamed table ends the run, which resumes once the old name is back`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let process = try job.start()
     try job.untilDone(2_000)
@@ -302,7 +302,7 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `keys of SQLite, and what does not work yet, are refused`() throws {
+  @Test func `job keys for SQLite and unsupported features are refused on PostgreSQL`() throws {
     let job = try SharedJob(rows: 1)
     let cases: [([String: Any], String)] = [
       (["database": ["url": job.url(), "journalMode": "keep"]], "PostgreSQL has no journal mode"),
@@ -335,7 +335,7 @@ import Testing
     }
   }
 
-  @Test func `commands for files of SQLite say so of a URL`() throws {
+  @Test func `commands for SQLite files say so if given a server URL`() throws {
     let job = try SharedJob(rows: 1)
     let commands = [
       ["generate", "models", job.url()],
@@ -349,7 +349,7 @@ import Testing
     }
   }
 
-  @Test func `a view that writes when it is read is named`() throws {
+  @Test func `the error of a view that writes when read points to the view`() throws {
     let job = try SharedJob(
       rows: 10,
       """
@@ -369,7 +369,7 @@ import Testing
     #expect(try job.counts() == ["0 x 10"])
   }
 
-  @Test func `an archive that is not there is told with the statement that makes it`() throws {
+  @Test func `the error of a missing archive contains the statement that creates it`() throws {
     let job = try SharedJob(rows: 10)
     try job.directory.write(
       JobText.delete(
@@ -387,8 +387,7 @@ import Testing
     #expect(try job.database.text("SELECT count(*) FROM kept") == "5")
   }
 
-  @Test func `rows of tables that inherit are refused before the first chunk if they share a key`()
-    throws
+  @Test func `rows of inherited tables with equal keys are refused before the first chunk`() throws
   {
     let job = try SharedJob(
       rows: 100,
@@ -407,9 +406,7 @@ import Testing
     #expect(try job.counts() == ["1 x 101"])
   }
 
-  @Test func `a table that is replaced ends the run, and its own row counts go on when it is back`()
-    throws
-  {
+  @Test func `a replaced table ends the run, which continues once its own table is back`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let process = try job.start()
     try job.untilDone(2_000)
@@ -428,7 +425,7 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `a run whose ledger was emptied is refused, and changes no row twice`() throws {
+  @Test func `a run with an emptied ledger is refused and changes no row twice`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let process = try job.start()
     try job.untilDone(2_000)
@@ -450,7 +447,7 @@ import BatchTestSupport
 import Testing
 
 @Suite struct PostgreSQLMissingTests {
-  @Test func `a job on PostgreSQL is refused with the command that builds it`() throws {
+  @Test func `a program without PostgreSQL refuses its jobs and names the build command`() throws {
     let directory = try TemporaryDirectory()
     try directory.write(
       JobText.update(adding: ["database": ["url": "postgres://h/d"]]),

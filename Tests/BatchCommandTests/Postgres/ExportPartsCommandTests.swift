@@ -46,7 +46,7 @@ import Testing
     Set(try parts(job).compactMap { $0["file"] as? String } + ["manifest.json"])
   }
 
-  @Test func `the parts in their order are the file of one host`() throws {
+  @Test func `the parts of an export in order equal the file of one host`() throws {
     let job = try SharedJob(rows: 35_000, "DELETE FROM t WHERE id % 7 = 0")
     try Self.write(job, format: "csv", adding: ["chunk": ["size": 700]])
     let plan = try job.batch("plan", "job.json")
@@ -82,7 +82,7 @@ import Testing
     #expect(sqlite.errors.contains("only hosts that share a run on PostgreSQL"), "\(sqlite.errors)")
   }
 
-  @Test func `a host that is stopped past its lease leaves no part in the export`() throws {
+  @Test func `a host that is suspended past its lease leaves no part in the export`() throws {
     let job = try SharedJob(rows: 40_000)
     try Self.write(job, adding: SharedJob.slowly)
     let first = try job.start()
@@ -102,8 +102,7 @@ import Testing
     #expect(try Self.files(job) == Self.named(job))
   }
 
-  @Test func `a host whose last claims the server has forgotten takes no file from another`() throws
-  {
+  @Test func `a host with forgotten claims takes no part of another host`() throws {
     let job = try SharedJob(rows: 40_000)
     try Self.write(job, adding: SharedJob.slowly)
     let first = try job.start()
@@ -127,7 +126,7 @@ import Testing
     #expect(try Self.files(job) == Self.named(job))
   }
 
-  @Test func `a host whose part somebody removed does not finish the export`() throws {
+  @Test func `a host whose part was removed does not finish the export`() throws {
     let job = try SharedJob(rows: 40_000)
     try Self.write(job, adding: SharedJob.slowly)
     let program = try job.start()
@@ -143,7 +142,7 @@ import Testing
     #expect(try !Self.files(job).contains("manifest.json"))
   }
 
-  @Test func `killed hosts leave an export that is whole, each row once`() throws {
+  @Test func `killed hosts leave a complete export with each row once`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
     var generator = SeededGenerator(seed: seed)

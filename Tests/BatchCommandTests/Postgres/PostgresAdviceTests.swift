@@ -5,7 +5,7 @@ import Testing
 
 /// What a plan advises for the server.
 @Suite(.timeLimit(.minutes(5))) struct PostgresAdviceTests {
-  @Test func `a plan says what would help the server, as text and as JSON`() throws {
+  @Test func `a plan advises on the server as text and as JSON`() throws {
     let job = try SharedJob(rows: 10_000, "CREATE INDEX by_n ON t (n); ANALYZE t")
     func advice() throws -> [String] {
       let plan = try job.batch("plan", "job.json", "--json")
@@ -24,7 +24,7 @@ import Testing
     #expect(try advice().map { $0.hasPrefix("autovacuum is off for t") } == [true])
   }
 
-  @Test func `a plan advises a deletion on its dead rows only, and an export on nothing`() throws {
+  @Test func `a plan advises a delete only on dead rows and an export on nothing`() throws {
     let job = try SharedJob(rows: 10_000, "CREATE INDEX by_n ON t (n); ANALYZE t")
     func advice(_ action: [String: Any]) throws -> [String] {
       try job.writeJob(["action": action])

@@ -6,7 +6,7 @@ import Testing
 
 /// The commands on a PostgreSQL job, as a user runs them.
 @Suite(.timeLimit(.minutes(5))) struct PostgresCommandTests {
-  @Test func `validate and plan read, and write nothing`() throws {
+  @Test func `validate and plan only read`() throws {
     let job = try SharedJob(
       rows: 1_000,
       """
@@ -30,7 +30,9 @@ import Testing
     #expect(try job.database.text("SELECT 1 FROM pg_class WHERE relname LIKE '\\_batch%'") == nil)
   }
 
-  @Test func `a plan tells the time of chunks, which leave no trace and wait for nobody`() throws {
+  @Test func `a plan estimates time from trial chunks that leave no trace and wait for no lock`()
+    throws
+  {
     let job = try SharedJob(rows: 2_000)
     func plan() throws -> [String: Any] {
       try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
@@ -65,7 +67,7 @@ import Testing
     #expect(try plan()["estimatedSeconds"] == nil)
   }
 
-  @Test func `a run deletes rows with their archive and reports it`() throws {
+  @Test func `a run deletes rows into an archive and reports it`() throws {
     let job = try SharedJob(rows: 1_000, "CREATE TABLE gone (id bigint, n int);")
     try job.directory.write(
       JobText.delete(
@@ -90,7 +92,7 @@ import Testing
     #expect(try job.batch("ids", "job.json", "--outcome", "succeeded").output.hasPrefix("4\n8\n"))
   }
 
-  @Test func `hosts that begin at once make the archive once`() throws {
+  @Test func `hosts that start simultaneously create the archive once`() throws {
     let job = try SharedJob(rows: 10_000, "ALTER TABLE t ADD email text UNIQUE CHECK (n = 0)")
     let action: [String: Any] = ["type": "delete", "archive": ["entity": "kept", "create": true]]
     func write(_ name: String, _ condition: String) throws {
@@ -128,7 +130,7 @@ import Testing
     #expect(try job.database.text(constraints) == "p")
   }
 
-  @Test func `an archive is made in the schema that its name has, by a role that may`() throws {
+  @Test func `an archive is created in the schema that it names if the role may`() throws {
     let job = try SharedJob(
       rows: 10,
       "CREATE SCHEMA old; ALTER TABLE t ADD twice int GENERATED ALWAYS AS (id * 2) STORED"
@@ -174,7 +176,7 @@ import Testing
     try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
   }
 
-  @Test func `the identifiers of a file are the rows, in its order`() throws {
+  @Test func `a run takes its rows from an identifier file, in its order`() throws {
     let job = try SharedJob(rows: 1_000, "CREATE TABLE u (k text PRIMARY KEY, n int DEFAULT 0)")
     try job.writeJob(["source": ["entity": "t", "where": "id % 10 = 0", "orderBy": ["-id"]]])
     #expect(try job.start().wait().status == 0)
@@ -227,7 +229,7 @@ import Testing
     #expect(key.errors.contains("the keys of the identifiers are not id, n"), "\(key.errors)")
   }
 
-  @Test func `a run whose file of identifiers has changed is not taken part in`() throws {
+  @Test func `a run whose identifier file has changed is not joined`() throws {
     let job = try SharedJob(rows: 30_000)
     try job.writeJob(["source": ["entity": "t", "where": "id <= 20000"]])
     #expect(try job.start().wait().status == 0)
@@ -254,7 +256,7 @@ import Testing
     #expect(try job.counts() == ["0 x 10000", "2 x 20000"])
   }
 
-  @Test func `identifiers that fail are passed over and named`() throws {
+  @Test func `failed identifiers are skipped and listed`() throws {
     let job = try SharedJob(rows: 1_000, "ALTER TABLE t ADD CHECK (id NOT IN (7, 700) OR n = 0)")
     try job.writeJob(["skip": ["limit": 5]])
     let result = try job.start().wait()
@@ -270,7 +272,7 @@ import Testing
     #expect(failed.errors.contains(/identifier (7|700):/), "\(failed.errors)")
   }
 
-  @Test func `reasons are counted by their constraint, not by the values of the rows`() throws {
+  @Test func `failures are counted by constraint and not by row values`() throws {
     let job = try SharedJob(
       rows: 100,
       """
@@ -308,7 +310,7 @@ import Testing
     #expect(counts[2].hasSuffix("invalid input syntax for type date: \"…\""), "\(counts)")
   }
 
-  @Test func `the plan of keys of any type has the statement of the run`() throws {
+  @Test func `a plan for keys of any type shows the run's statement`() throws {
     let job = try SharedJob(
       rows: 1,
       """
@@ -363,7 +365,7 @@ import Testing
     #expect(try job.database.text("SELECT count(*) FILTER (WHERE n = 1) FROM p") == "20000")
   }
 
-  @Test func `a watcher who comes before the run waits for it`() throws {
+  @Test func `a watcher that starts before the run waits for it`() throws {
     let job = try SharedJob(rows: 2_000)
     let watcher = try BatchProgram(["status", "job.json", "--watch"], in: job.directory)
     #expect(try job.start().wait().status == 0)
@@ -372,7 +374,7 @@ import Testing
     #expect(result.output.contains("2,000 of 2,000 done"), "\(result.output)")
   }
 
-  @Test func `the history has the runs that the database knows, and status shows each`() throws {
+  @Test func `the history lists the runs in the database, and status shows each`() throws {
     let job = try SharedJob(rows: 500, "ALTER TABLE t ADD CHECK (id <> 7 OR n < 2)")
     #expect(try job.batch("history", "job.json").output == "the job has not run\n")
     #expect(try job.start("--run-id", "monday").wait().status == 0)
@@ -396,7 +398,7 @@ import Testing
     #expect(try job.batch("ids", "job.json", "--run", "nosuch").status == 2)
   }
 
-  @Test func `the identifiers of a run come in the order that the job asks for`() throws {
+  @Test func `the identifiers of a run are listed in the job's order`() throws {
     let job = try SharedJob(rows: 25_000)
     try job.writeJob([
       "source": ["entity": "t", "everything": true, "orderBy": ["-id"]], "chunk": ["size": 5_000],
@@ -407,7 +409,7 @@ import Testing
     #expect(identifiers.first == "25000" && identifiers.last == "1")
   }
 
-  @Test func `a run whose spans somebody has removed is not complete`() throws {
+  @Test func `a run whose spans were removed is not complete`() throws {
     let job = try SharedJob(rows: 30_000)
     try job.writeJob(SharedJob.slowly)
     let process = try job.start()
@@ -421,7 +423,7 @@ import Testing
     #expect(try job.batch("run", "job.json", "--fresh").status == 0)
   }
 
-  @Test func `a run gives way to a session that has the table locked`() throws {
+  @Test func `a run waits for a session that has locked the table`() throws {
     let job = try SharedJob(rows: 20_000)
     try job.writeJob(SharedJob.slowly)
     let process = try job.start()

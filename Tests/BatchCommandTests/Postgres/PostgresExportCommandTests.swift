@@ -37,7 +37,7 @@ import Testing
     UPDATE t SET price = 'NaN', ratio = 'NaN', single = '-Infinity', name = '' WHERE id = 2;
     """
 
-  @Test func `values are written without loss`() throws {
+  @Test func `an export writes values without loss`() throws {
     let job = try SharedJob(rows: 3, Self.kinds)
     try Self.write(job)
     let result = try job.start().wait()
@@ -65,7 +65,7 @@ import Testing
     )
   }
 
-  @Test func `a role that may only read exports, and nothing is made in the database`() throws {
+  @Test func `a read-only role can export without creating anything in the database`() throws {
     let job = try SharedJob(rows: 1_000)
     let role = "r\(job.database.name)"
     try job.database.run("CREATE ROLE \(role) LOGIN")
@@ -101,9 +101,7 @@ import Testing
     try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
   }
 
-  @Test func `a file that the job did not make is not replaced, and what does not fit is told`()
-    throws
-  {
+  @Test func `an export replaces no foreign file and refuses unsupported options`() throws {
     let job = try SharedJob(rows: 10)
     try Self.write(job)
     try job.directory.write("mine", to: "t.ndjson")
@@ -127,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func `rows that are gone are passed over, and a row that cannot be read is named`() throws {
+  @Test func `an export skips vanished rows and names an unreadable row`() throws {
     let job = try SharedJob(
       rows: 1_000,
       "CREATE VIEW v AS SELECT id, CASE WHEN id IN (7, 700) THEN 1 / n ELSE n END AS n FROM t"
@@ -184,7 +182,7 @@ import Testing
     )
   }
 
-  @Test func `a killed export is the same file, byte for byte`() throws {
+  @Test func `a killed export has identical bytes`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
     var generator = SeededGenerator(seed: seed)

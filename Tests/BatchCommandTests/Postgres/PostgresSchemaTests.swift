@@ -23,7 +23,7 @@ import Testing
     database.cluster.url(database: database.name, role: role)
   }
 
-  @Test func `tables, keys, columns, indexes, foreign keys and triggers are listed`() throws {
+  @Test func `schema lists tables, keys, columns, indexes, foreign keys and triggers`() throws {
     let database = try TestPostgres(
       """
       CREATE TABLE customers (id bigint PRIMARY KEY, email text NOT NULL UNIQUE, born date);
@@ -97,7 +97,7 @@ import Testing
     #expect(triggers.map { $0["enabled"] as? Bool } == [true, false])
   }
 
-  @Test func `a name is that which a job gives the table`() throws {
+  @Test func `schema prints table names as a job writes them`() throws {
     let database = try TestPostgres(
       """
       CREATE SCHEMA sales;
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `long names fit 80 columns`() throws {
+  @Test func `schema fits long names into 80 columns`() throws {
     let long = String(repeating: "long_name_", count: 6)
     let columns = (1...9).map { "\"\(long)\($0)\" timestamp with time zone NOT NULL" }
     let keys = (1...9).map { "\"\(long)\($0)\"" }.joined(separator: ", ")
@@ -142,7 +142,7 @@ import Testing
     #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text)")
   }
 
-  @Test func `a role is told what it may not read`() throws {
+  @Test func `schema says what the role may not read`() throws {
     let database = try TestPostgres("CREATE TABLE t (id int PRIMARY KEY); CREATE SCHEMA closed")
     let role = "r\(database.name)"
     try database.run("CREATE ROLE \(role) LOGIN; CREATE TABLE closed.u (id int PRIMARY KEY)")
@@ -154,7 +154,7 @@ import Testing
     try database.run("DROP ROLE \(role)")
   }
 
-  @Test func `a service is an address`() throws {
+  @Test func `schema accepts a service as an address`() throws {
     _ = try TestCluster.shared()
     let result = try schema("postgres://?service=batch-test")
     #expect(result.status == 0, "\(result.errors)")
@@ -164,9 +164,7 @@ import Testing
     #expect(missing.errors.contains("postgres://?service=nosuch: "), "\(missing.errors)")
   }
 
-  @Test func `a server that cannot be asked is reported in one line, and no password is shown`()
-    throws
-  {
+  @Test func `schema reports an unreachable server in one line without a password`() throws {
     let cluster = try TestCluster.shared()
     let cases: [(url: String, status: Int32, words: String)] = [
       ("postgres://nobody@127.0.0.1:1/shop", 1, "check that the server is running"),

@@ -54,21 +54,26 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `an update`(moment: CommitProxy.Moment) throws {
+  func `an update whose COMMIT gets no answer does each row once`(moment: CommitProxy.Moment) throws
+  {
     try run(proxy(moment))
     #expect(try job.counts() == ["1 x 2000"])
     #expect(try states() == "acknowledged")
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `the tables of runs`(moment: CommitProxy.Moment) throws {
+  func `a run is done once if the COMMIT of its tables gets no answer`(moment: CommitProxy.Moment)
+    throws
+  {
     try run(proxy(breaking: "CREATE TABLE \"public\".\"_batch_run\"", moment))
     #expect(try job.counts() == ["1 x 2000"])
     #expect(try states() == "acknowledged")
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `the work of a run ID`(moment: CommitProxy.Moment) throws {
+  func `the work of a run ID is done once if a COMMIT gets no answer`(moment: CommitProxy.Moment)
+    throws
+  {
     let proxy = try proxy(moment)
     try run(proxy, "run", "job.json", "--run-id", "monday")
     try run(proxy, "run", "job.json", "--run-id", "monday")
@@ -77,7 +82,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `a run that sets another one aside`(moment: CommitProxy.Moment) throws {
+  func `a fresh run sets another aside once if a COMMIT gets no answer`(moment: CommitProxy.Moment)
+    throws
+  {
     try job.writeJob(["throttle": ["identifiersPerSecond": 500]])
     let first = try job.start()
     try job.untilDone(100)
@@ -91,7 +98,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `the identifiers of a file`(moment: CommitProxy.Moment) throws {
+  func `a run over an identifier file is done once if a COMMIT gets no answer`(
+    moment: CommitProxy.Moment
+  ) throws {
     try job.writeJob(["name": "first", "source": ["entity": "t", "where": "id % 2 = 0"]])
     #expect(try job.start().wait().status == 0)
     #expect(try job.batch("ids", "job.json", "--output", "even.ids").status == 0)
@@ -101,7 +110,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `a deletion that makes its archive`(moment: CommitProxy.Moment) throws {
+  func `a delete creates its archive once if a COMMIT gets no answer`(moment: CommitProxy.Moment)
+    throws
+  {
     let action: [String: Any] = ["type": "delete", "archive": ["entity": "kept", "create": true]]
     try run(proxy(moment, ["action": action, "source": ["entity": "t", "where": "id <= 500"]]))
     #expect(try job.database.text("SELECT count(*) FROM t") == "1500")
@@ -110,7 +121,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `a transform by a command`(moment: CommitProxy.Moment) throws {
+  func `a transform by a command is done once if a COMMIT gets no answer`(
+    moment: CommitProxy.Moment
+  ) throws {
     try job.directory.write(
       "#!/bin/sh\nwhile read -r line; do echo '{\"n\": 1}'; done\n",
       to: "compute.sh"
@@ -128,7 +141,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `an export to parts`(moment: CommitProxy.Moment) throws {
+  func `an export to parts is complete if a COMMIT gets no answer`(moment: CommitProxy.Moment)
+    throws
+  {
     let action = ["type": "export", "folder": "out", "format": "csv"]
     try run(proxy(moment, ["action": action]))
     let text = try String(decoding: job.directory.read("out/manifest.json"), as: UTF8.self)
@@ -137,7 +152,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `a run over no rows`(moment: CommitProxy.Moment) throws {
+  func `a run over no rows calls its hook once if a COMMIT gets no answer`(
+    moment: CommitProxy.Moment
+  ) throws {
     let finish = ["sh", "-c", "echo $BATCH_STATE >> hooks.txt"]
     let more: [String: Any] = [
       "source": ["entity": "t", "where": "n > 5"], "hooks": ["onFinish": finish],
@@ -148,7 +165,9 @@ import Testing
   }
 
   @Test(arguments: CommitProxy.Moment.allCases)
-  func `a retry of what has failed`(moment: CommitProxy.Moment) throws {
+  func `a retry of failures is done once if a COMMIT gets no answer`(moment: CommitProxy.Moment)
+    throws
+  {
     try job.database.run("ALTER TABLE t ADD CONSTRAINT poison CHECK (id % 100 > 0 OR n = 0)")
     try job.writeJob(["skip": ["limit": 100]])
     #expect(try job.start().wait().status == 4)
@@ -160,7 +179,7 @@ import Testing
     #expect(try states() == "acknowledged")
   }
 
-  @Test func `a chunk whose ledger is emptied before it is asked for ends the run`() throws {
+  @Test func `a run ends if its ledger is emptied before an unanswered COMMIT is checked`() throws {
     let database = job.database
     let ledger = "INSERT INTO \"public\".\"_batch_ledger\""
     let proxy = try proxy(breaking: ledger, .after, ["workers": 1]) {

@@ -42,7 +42,7 @@ import Testing
     #expect(wrong.integer(0, 0) == 0)
   }
 
-  @Test func `a shift under a unique index succeeds with two processes`() throws {
+  @Test func `an ordered shift under a unique index succeeds with two processes`() throws {
     let job = try makeJob()
     let programs = try (0..<2).map { _ in try job.start() }
     for program in programs {
@@ -52,7 +52,7 @@ import Testing
     try expectOrder(of: job)
   }
 
-  @Test func `a process goes on in order where another was killed`() throws {
+  @Test func `a process continues in order where another was killed`() throws {
     let job = try makeJob(SharedJob.slowly)
     let (first, second) = (try job.start(), try job.start())
     try job.untilDone(200)
@@ -63,7 +63,7 @@ import Testing
     try expectOrder(of: job)
   }
 
-  @Test func `of rows that want the same value, the first in the order gets it`() throws {
+  @Test func `the first row in the order gets a contested unique value`() throws {
     let job = try makeJob([
       "source": ["entity": "t", "everything": true, "orderBy": ["-id"]],
       "action": ["type": "update", "set": ["v": "-(v / 10)", "n": "n + 1"]],

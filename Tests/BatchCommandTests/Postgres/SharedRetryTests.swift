@@ -23,7 +23,8 @@ import Testing
     try job.database.text("SELECT string_agg(attempt::text, ' ') FROM _batch_failure")
   }
 
-  @Test func `those that succeed leave the failed ones, and all other outcomes stay`() throws {
+  @Test func `a retry removes its successes from the failed rows and keeps other outcomes`() throws
+  {
     let job = try SharedJob(rows: 25_000, "UPDATE t SET n = 1 WHERE id % 10 = 3")
     try Self.poison(job, "1, 2, 77, 9999, 10001, 24999")
     try job.writeJob([
@@ -65,7 +66,7 @@ import Testing
     #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
   }
 
-  @Test func `a run that was set aside is not retried, and says so`() throws {
+  @Test func `the retry of a run that was set aside is refused with the reason`() throws {
     let job = try SharedJob(rows: 1_000)
     try Self.poison(job, "5")
     try job.writeJob(["skip": ["limit": 10]])
@@ -78,7 +79,7 @@ import Testing
     #expect(try job.counts() == ["0 x 1", "1 x 999"])
   }
 
-  @Test func `a run that is unfinished is not retried, and its other rows stay undone`() throws {
+  @Test func `an unfinished run is not retried, and its other rows stay undone`() throws {
     let job = try SharedJob(rows: 1_000)
     try Self.poison(job, "5, 905, 906")
     try job.writeJob(["skip": ["limit": 2], "workers": 1])
@@ -95,7 +96,7 @@ import Testing
     #expect(try job.counts() == ["1 x 1000"])
   }
 
-  @Test func `two hosts that retry at once both take part`() throws {
+  @Test func `two hosts that retry simultaneously both take part`() throws {
     let job = try SharedJob(rows: 1_000)
     try Self.poison(job, "5")
     try job.writeJob(["skip": ["limit": 10]])
@@ -128,7 +129,7 @@ import Testing
     #expect(try job.counts() == ["1 x 1000"])
   }
 
-  @Test func `a retry that was killed goes on, and each row is changed once`() throws {
+  @Test func `a killed retry continues and changes each row once`() throws {
     let job = try SharedJob(rows: 30_000)
     try job.database.run(
       """

@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `a selection whose connections the server ends is begun again`(pooled: Bool) async throws {
+  func `a selection whose connections the server ends is repeated`(pooled: Bool) async throws {
     let job = try job(pooled: pooled)
     let gate = try job.database.session()
     try gate.execute("SELECT pg_advisory_lock(5)")
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(arguments: [false, true])
-  func `connections that break again and again keep no run from beginning`(
+  func `a run begins although connections break repeatedly`(
     pooled: Bool
   ) async throws {
     let job = try job(pooled: pooled)
@@ -97,7 +97,7 @@ import Testing
     #expect(try job.database.text("SELECT count(*) FROM _batch_run") == "1")
   }
 
-  @Test func `a process that stands still while it selects keeps nobody from beginning`()
+  @Test func `a process suspended during its selection prevents no other from beginning`()
     async throws
   {
     let job = try job(pooled: false)

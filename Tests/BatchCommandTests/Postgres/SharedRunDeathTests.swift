@@ -6,7 +6,7 @@ import Testing
 
 /// The fate of rows when processes, connections and the server die.
 @Suite(.timeLimit(.minutes(5))) struct SharedRunDeathTests {
-  @Test func `two processes take part, one is killed, and each row is changed once`() throws {
+  @Test func `a run of two processes, one of them killed, changes each row once`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let first = try job.start()
     #expect(try first.event("started") != nil)
@@ -22,9 +22,7 @@ import Testing
     #expect(try job.database.text("SELECT state FROM _batch_run") == "acknowledged")
   }
 
-  @Test func `a process that is stopped past its lease changes nothing that others have done`()
-    throws
-  {
+  @Test func `a process suspended past its lease repeats nothing that others have done`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let first = try job.start()
     #expect(try first.event("started") != nil)
@@ -43,7 +41,7 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `connections that the server ends are restored, and no row is done twice`() throws {
+  @Test func `connections that the server ends are reopened, and no row is done twice`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let process = try job.start()
     for count in [1, 5_000, 10_000, 15_000] {
@@ -74,7 +72,7 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
-  @Test func `a run that all its processes have left is taken up by the same command`() throws {
+  @Test func `a run abandoned by all its processes continues with the same command`() throws {
     let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
     let first = try job.start()
     try job.untilDone(5_000)

@@ -6,7 +6,7 @@ import Testing
 /// Four hosts share runs while their processes, connections, networks and the server fail at random.
 @Suite(.timeLimit(.minutes(FaultyHosts.faults >= 100 ? 60 : 5))) struct SharedRunFaultTests {
   /// Scripts/kill-postgres requests hundreds of faults, and hosts with networks of their own.
-  @Test func `each row is changed exactly once, whatever fails`() throws {
+  @Test func `a shared run changes each row exactly once despite random faults`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
     var hosts = try FaultyHosts(rows: 60_000, seed: seed)

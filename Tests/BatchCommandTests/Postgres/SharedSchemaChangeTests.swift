@@ -17,8 +17,7 @@ import Testing
   }()
 
   @Test(arguments: seeds)
-  func `a run takes no harm from a change of the schema, and says which it was`(seed: UInt64) throws
-  {
+  func `a shared run survives a schema change or names it`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     // Every change comes before one comes again.
     let change = SchemaChange.all[Int(seed) % SchemaChange.all.count]

@@ -5,7 +5,7 @@ import Testing
 
 /// What `batch status` and `batch history` tell of a run on which nobody works.
 @Suite(.timeLimit(.minutes(3))) struct SharedStatusTests {
-  @Test func `a failed run says why, and its time does not go on`() throws {
+  @Test func `status of a failed run says why, and its time stands still`() throws {
     let job = try SharedJob(rows: 500, "ALTER TABLE t ADD CHECK (id <> 500 OR n = 0)")
     let result = try job.start().wait()
     #expect(result.status == 1)
@@ -38,7 +38,7 @@ import Testing
     #expect(try job.counts() == ["1 x 500"])
   }
 
-  @Test func `a stopped run and a killed one are told apart`() throws {
+  @Test func `status distinguishes a stopped run from a killed one`() throws {
     let job = try SharedJob(rows: 20_000, adding: SharedJob.slowly)
     let stopped = try job.start()
     try job.untilDone(1)

@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(arguments: Obstacle.all)
-  func `a run that can go nowhere stops within five seconds`(_ obstacle: Obstacle) throws {
+  func `a run that is blocked stops within five seconds`(_ obstacle: Obstacle) throws {
     let trial = try StopTrial(in: Self.cluster.get())
     try trial.put(obstacle)
     let program = try trial.job.start()
@@ -24,7 +24,7 @@ import Testing
     try trial.finish(after: "\(obstacle)")
   }
 
-  @Test func `a run stops within five seconds at any moment, and the next one is exact`() throws {
+  @Test func `a run stops within five seconds at any moment, and the next run is exact`() throws {
     for seed in 1...Self.count {
       var generator = SeededGenerator(seed: seed)
       let obstacle = Obstacle.all[Int(seed) % Obstacle.all.count]

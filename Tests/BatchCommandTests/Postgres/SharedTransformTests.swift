@@ -36,7 +36,7 @@ import Testing
     try job.writeJob(["action": action].merging(more) { $1 })
   }
 
-  @Test func `validate and plan resolve a transform, and do not call the command`() throws {
+  @Test func `validate and plan check a transform without calling its command`() throws {
     let job = try SharedJob(rows: 1_000)
     try Self.write(job, "touch called\n\(Self.addOne)", columns: ["id", "n"])
     let valid = try job.batch("validate", "job.json")
@@ -52,8 +52,7 @@ import Testing
     #expect(try job.counts() == ["0 x 1000"])
   }
 
-  @Test func `what does not fit the table, the role or the machine is told with its place`() throws
-  {
+  @Test func `the error of a missing column, script or right names it`() throws {
     let job = try SharedJob(
       rows: 1,
       "ALTER TABLE t ADD twice int GENERATED ALWAYS AS (n * 2) STORED"
@@ -85,7 +84,7 @@ import Testing
     try job.database.run("DROP OWNED BY \(role); DROP ROLE \(role)")
   }
 
-  @Test func `values cross in both directions as exports write them, digit for digit`() throws {
+  @Test func `a transform passes values in both directions without loss`() throws {
     let job = try SharedJob(
       rows: 2,
       """
@@ -121,7 +120,8 @@ import Testing
     #expect(try job.database.text(digest) == before)
   }
 
-  @Test func `rows that the program refuses are passed over and named, and others are tried again`()
+  @Test
+  func `rows that the program refuses are skipped and listed, and postponed ones are retried`()
     throws
   {
     let job = try SharedJob(rows: 300)
@@ -154,7 +154,7 @@ import Testing
     #expect(failed.errors.contains("identifier "), "\(failed.errors)")
   }
 
-  @Test func `a row that somebody changes while it is computed is computed again`() throws {
+  @Test func `a row that another session changes while it is computed is computed again`() throws {
     let job = try SharedJob(rows: 1_000)
     // The program reports that it has read a chunk before it answers.
     try Self.write(
@@ -185,7 +185,7 @@ import Testing
     #expect((try result.last["outcomes"] as? [String: Any])?["noLongerMatching"] as? Int == 1)
   }
 
-  @Test func `a program that does not answer in time ends the run, and what is committed stays`()
+  @Test func `a program that does not answer in time ends the run and keeps committed chunks`()
     throws
   {
     let job = try SharedJob(rows: 300)
@@ -202,7 +202,7 @@ import Testing
   }
 
   /// Random kills of three processes, each of which runs programs.
-  @Test func `killed processes have each row computed and set exactly once`() throws {
+  @Test func `killed processes compute and set each row exactly once`() throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
     var generator = SeededGenerator(seed: seed)
@@ -231,8 +231,7 @@ import Testing
     print("kill-loop transform: \(kills) kills in \(rounds) runs of 30,000 rows, seed \(seed)")
   }
 
-  @Test func `a handler in Swift computes rows, with the types that the columns have`() async throws
-  {
+  @Test func `a handler in Swift computes rows with the columns' types`() async throws {
     let job = try SharedJob(rows: 1_000, "ALTER TABLE t ADD price numeric(20, 4) DEFAULT 1.2500")
     let action: [String: Any] = [
       "type": "transform", "columns": ["id", "n", "price"], "writes": ["n", "price"],

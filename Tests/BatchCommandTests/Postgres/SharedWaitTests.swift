@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test
-  func `a lock that is held at the start ends the run after its retries, and it says by whom`()
+  func `a lock held at the start ends the run after its retries, and the error names the holder`()
     throws
   {
     let job = try makeJob(busyTimeout: "500ms")
@@ -38,7 +38,7 @@ import Testing
     #expect(try job.counts() == ["1 x 500"])
   }
 
-  @Test func `status says who has the lock that a first run waits for`() throws {
+  @Test func `status names the holder of the lock that a first run waits for`() throws {
     let job = try makeJob()
     let holder = try job.database.session()
     try holder.run("BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
@@ -74,7 +74,8 @@ import Testing
     #expect(try job.counts() == ["1 x 500"])
   }
 
-  @Test func `a run whose standby is gone says so, also in status, and without an estimate`() throws
+  @Test func `a run waiting for a missing standby says so, as does status, without an estimate`()
+    throws
   {
     let job = try makeJob(rows: 20_000)
     try job.writeJob(SharedJob.slowly)
