@@ -88,11 +88,9 @@ import Testing
   }
 
   @Test(arguments: ApplicationSchema.all)
-  func
-    `an update, a purge and an export leave what SQL leaves, and are rehearsed, verified and undone`(
-      schema: ApplicationSchema
-    ) throws
-  {
+  func `jobs on an application's schema equal plain SQL and are rehearsed, verified and undone`(
+    schema: ApplicationSchema
+  ) throws {
     var database: [String: Any] = ["path": "app.db"]
     if schema.needsExtension {
       try SQLiteExtension.compile(in: directory)

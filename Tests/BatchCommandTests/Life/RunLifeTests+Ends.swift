@@ -34,11 +34,9 @@ extension RunLifeTests {
   }
 
   @Test(arguments: World.allCases)
-  func
-    `a summary that cannot be printed has its own status, and comes with the next run of the job`(
-      world: World
-    ) throws
-  {
+  func `an unprinted summary has its own exit status and is printed by the job's next run`(
+    world: World
+  ) throws {
     let life = try world.make()
     for json in [false, true] { try life.runUntold(">/dev/full", json: json) }
     let status = try life.object("status")

@@ -145,10 +145,7 @@ import Testing
     #expect(retried.errors.contains("an export has left out"), "\(retried.errors)")
   }
 
-  @Test
-  func
-    `an export goes on after the server has ended its connections, and after a change is refused`()
-    throws
+  @Test func `an export continues after lost connections and after a refused schema change`() throws
   {
     let job = try SharedJob(rows: 20_000)
     try Self.write(job, adding: ["throttle": ["identifiersPerSecond": 1000]])

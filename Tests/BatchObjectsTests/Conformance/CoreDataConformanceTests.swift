@@ -338,8 +338,7 @@ import Testing
   }
 
   @Test
-  func
-    `C176 a relationship without an inverse is kept on the other side, one to a hierarchy in two columns`()
+  func `C176 a one-way relationship is kept on the other side, one to a hierarchy in two columns`()
     async throws
   {
     let context = try await context(.families)

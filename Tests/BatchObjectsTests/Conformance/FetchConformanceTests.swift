@@ -164,9 +164,7 @@ import Testing
     #expect(try context.fetchIdentifierList(descriptor).map(\.primaryKey) == ["p2", "p1"])
   }
 
-  @Test
-  func
-    `C43 objects are found and sorted by what is pending, or by the store with values in memory`()
+  @Test func `C43 a fetch uses pending values, or the store's if pending changes are excluded`()
     async throws
   {
     let (context, employees) = try await pending()

@@ -37,11 +37,9 @@ import Testing
   // MARK: Insertion into a context
 
   @Test(arguments: Family.Place.allCases)
-  func
-    `C103 a new object whose relationship to one is set to an object of a context is saved with it`(
-      place: Family.Place
-    ) async throws
-  {
+  func `C103 a new object whose to-one relationship leads to a context's object is saved with it`(
+    place: Family.Place
+  ) async throws {
     let context = try await context(place)
     let ada = try person("Ada", in: context)
     let pet = Pet("Ned")

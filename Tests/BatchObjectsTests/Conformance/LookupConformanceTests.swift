@@ -55,11 +55,7 @@ import Testing
     }
   }
 
-  @Test
-  func
-    `C17 an id of a store that a container does not have is refused; a URI resolves where the store is`()
-    async throws
-  {
+  @Test func `C17 an id resolves only in a container that has its store`() async throws {
     let container = try await Shop.open(path)
     let other = try await ModelContainer(
       configurations: ModelConfiguration(inMemoryWith: "CREATE TABLE \"Order\" (id PRIMARY KEY)")
@@ -78,8 +74,7 @@ import Testing
   }
 
   @Test
-  func
-    `C19 identifier(forURI:) is nil for an unknown store, entity or scheme and for a temporary URI`()
+  func `C19 identifier(forURI:) is nil for unknown stores, entities or schemes and temporary ids`()
     async throws
   {
     let container = try await Shop.open(path)
@@ -144,8 +139,7 @@ import Testing
   }
 
   @Test
-  func
-    `C27 model(for:) never returns nil, returns a fault for unknown ids, does no I/O outside hierarchies`()
+  func `C27 model(for:) never returns nil, and reads a row only to find its class in a hierarchy`()
     async throws
   {
     let container = try await Shop.open(path)
