@@ -151,7 +151,7 @@ private struct ForeignSchema: Sendable, CustomTestStringConvertible {
   }
 
   @Test(arguments: ForeignSchema.all)
-  fileprivate func `an error names the object that asks for what is missing`(
+  fileprivate func `the error of a missing object names the schema object that needs it`(
     schema: ForeignSchema
   ) throws {
     try make(schema)

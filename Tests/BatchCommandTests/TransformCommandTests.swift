@@ -98,7 +98,7 @@ import Testing
     (#"{"n": true}"#, "integer 1"), (#"{"n": "5 \u00e9\ud83e\uddf5\n"}"#, "text 5 é🧵\n"),
     (#"{"n": {"$base64": true, "encoded": "AAH/"}}"#, "blob 0001FF"), (#"{"n": ""}"#, "text "),
     (#"{"n": 1, "n": 2}"#, "integer 2"), (#"{"$identifier": "1", "n": 3}"#, "integer 3"),
-  ]) func `values are read as exports write them`(answer: String, expected: String) throws {
+  ]) func `an answer may contain all values of an export`(answer: String, expected: String) throws {
     try directory.write(answer + "\n", to: "answer")
     try job.write(
       "while read -r line; do cat answer; done",
@@ -151,7 +151,7 @@ import Testing
     (": no answer", "has answered 9 of 10 rows after"),
     ("echo 'because of this' >&2; exit 1", "it wrote \"because of this\""),
     ("printf 'no line feed' >&2; exit 1", "it wrote \"no line feed\""),
-  ]) func `a program that does wrong fails its chunk and nothing else`(
+  ]) func `a faulty program fails only its chunk without skip`(
     wrong: String,
     message: String
   ) throws {
@@ -184,7 +184,7 @@ import Testing
   @Test(arguments: [
     "exit 3", "echo not JSON", "echo '{\"$error\": \"no such thing\"}'", #"printf '{}\n{}\n'"#,
     "echo '{\"n\": 99}'",
-  ]) func `with skip only the rows that do wrong fail`(wrong: String) throws {
+  ]) func `only the faulty rows of a program fail with skip`(wrong: String) throws {
     try TestDatabase.make(
       in: directory,
       """
@@ -234,7 +234,7 @@ import Testing
   @Test(arguments: [
     "printf '{\"n\": 7}\\n'; while read -r line; do echo '{\"n\": 1}'; done",
     "while read -r line; do echo '{\"n\": 1}'; done; echo the end",
-  ]) func `an unrequested answer is noticed`(script: String) throws {
+  ]) func `an answer without a row fails the run`(script: String) throws {
     try job.write(script)
     let run = try BatchProgram.run("run", "job.json", in: directory)
     #expect(run.status == 1)

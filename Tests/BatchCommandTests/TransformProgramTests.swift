@@ -24,7 +24,7 @@ import Testing
   @Test(arguments: [
     "exec 2>&-; exec sleep 100", "while :; do echo 'not yet' >&2; done", "yes >&2",
     "while :; do printf ' '; done", "exec <&-; exec sleep 100",
-  ]) func `a program that does not answer is ended in time, whatever else it does`(
+  ]) func `a program that does not answer is killed at its time limit, whatever else it does`(
     script: String
   ) throws {
     // None of them ever answers, so it does not matter how soon one has begun.

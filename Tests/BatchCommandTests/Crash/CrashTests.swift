@@ -9,7 +9,7 @@ import Testing
   private static let thorough: Set = ["update", "export", "delete-journal"]
 
   @Test(arguments: CrashSettings.scenarios, CrashSettings.faults)
-  func `a run that is hit by a fault at any call completes with the same command`(
+  func `a run that is hit by a fault at any call is completed by the next command`(
     scenario: CrashScenario,
     fault: Fault
   ) throws {

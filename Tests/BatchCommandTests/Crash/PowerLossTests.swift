@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(arguments: scenarios)
-  func `a run that loses power completes with the same command`(scenario: CrashScenario) throws {
+  func `a run that loses power is completed by the next command`(scenario: CrashScenario) throws {
     let disks = CrashSettings.powerLosses ?? (CrashSettings.stride == nil ? 2 : 0)
     guard disks > 0 else { return }
     try PowerLoss(scenario: scenario).run(disks: disks)

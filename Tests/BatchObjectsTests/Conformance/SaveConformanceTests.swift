@@ -204,7 +204,7 @@ private final class Parent: ManagedObject, PersistentModel {
   }
 
   @Test(arguments: [true, false])
-  func `keys of rows deleted by a job are not reused in stores that contexts write`(
+  func `keys of rows deleted by a job are not reused if contexts have written the store`(
     _ isManaged: Bool
   ) async throws {
     let path = try family()

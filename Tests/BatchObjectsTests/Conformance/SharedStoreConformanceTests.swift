@@ -196,7 +196,7 @@ import Testing
     #expect(code { try context.existingModel(for: ada.persistentModelID) } == .objectNotFound)
   }
 
-  @Test func `C111 a refresh does not show a batch request's changes, as in C69`()
+  @Test func `C111 a refresh does not show a batch request's changes until stalenessInterval is 0`()
     async throws
   {
     let container = try await Family.open()
@@ -320,7 +320,7 @@ import Testing
     #expect(code { try ModelContainer(for: [], configurations: [missing]) } == .fileAccess)
   }
 
-  @Test @MainActor func `C124 there is one main context, and it shows what others have saved`()
+  @Test @MainActor func `C124 the only main context of a container shows others' saved changes`()
     async throws
   {
     let container = try await Family.open()

@@ -299,7 +299,7 @@ import Testing
     #expect(code { try second.save() } == .unknownEntity)
   }
 
-  @Test func `an object whose context is gone throws instead of reading values`() async throws {
+  @Test func `an object whose context is gone throws if its values must be read`() async throws {
     let container = try await Staff.open(try Staff.make(in: directory))
     var context: ModelContext? = ModelContext(container)
     let employees = try context?.fetch(Employee.self) ?? []

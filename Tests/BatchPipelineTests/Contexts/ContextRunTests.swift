@@ -461,7 +461,7 @@ import Testing
 
   // MARK: Steering
 
-  @Test func `a stop request ends a run by objects after its chunks, and the same call resumes it`()
+  @Test func `a stop request ends a run by objects after its chunks, and the next call resumes it`()
     async throws
   {
     let container = try await container()

@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: [WritingMethod.counting, .listing])
-  func `deleted rows are archived with all columns in the same transaction`(
+  func `deleted rows are archived with all their columns in one transaction`(
     method: WritingMethod
   ) async throws {
     let trial = try await ChangeTrial(
