@@ -47,7 +47,26 @@ struct HistoryCommand: AsyncParsableCommand {
           summary.outcomes.failed.grouped
         )
       )
+      let facts = Self.facts(about: run).joined(separator: ", ")
+      if !facts.isEmpty {
+        let width = Terminal.outputColumns
+        let lines = TextLayout.wrapped(facts.onOneLine, width: width, indent: 9)
+        try Terminal.print(lines.joined(separator: "\n"))
+      }
     }
+  }
+
+  /// Who began a run, for which work, and what failed before its failures were retried.
+  private static func facts(about run: RecordedRun) -> [String] {
+    var facts: [String] = []
+    if let invocation = run.invocation { facts.append("\(invocation.user) on \(invocation.host)") }
+    if let id = run.summary.runID { facts.append("run ID \(id)") }
+    facts += run.parameters.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }
+    let failed = run.summary.failedAttempts.map(\.failed.grouped)
+    if !failed.isEmpty {
+      facts.append("\(failed.joined(separator: ", then ")) failed before a retry")
+    }
+    return facts
   }
 
   /// Formats a row of the table in 80 columns, unless a number has more than eight digits.
@@ -61,6 +80,7 @@ struct HistoryCommand: AsyncParsableCommand {
   }
 
   private static func word(for run: RunSummary) -> String {
+    if run.isSetAside { return "set aside" }
     if run.wasKilled { return "killed" }
     return run.state == .completedWithFailures ? "failures" : run.state.rawValue
   }

@@ -1,3 +1,5 @@
+import BatchRuns
+
 extension JobDraft {
   enum Kind: String, CaseIterable {
     case update, delete, export, transform
@@ -64,15 +66,5 @@ extension JobQuestions.Given {
     words += options.map { "\($0.0) \($0.1.quotedForShell)" }
     if everything { words.append("--everything") }
     return words.joined(separator: " ")
-  }
-}
-
-extension String {
-  /// Quotes the text for the command line of a shell, if necessary.
-  var quotedForShell: String {
-    let isPlain = allSatisfy {
-      $0.isASCII && ($0.isLetter || $0.isNumber || "_-./,:@%+".contains($0))
-    }
-    return isPlain && !isEmpty ? self : "'\(replacing("'", with: "'\\''"))'"
   }
 }

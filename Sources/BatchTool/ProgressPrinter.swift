@@ -61,8 +61,9 @@ struct ProgressPrinter: Sendable {
 
   private func printLine(_ event: RunEvent) throws(BatchError) {
     switch event {
-    case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
-      .progress(let summary), .throttled(let summary), .ended(let summary):
+    case .started(let summary), .resumed(let summary), .joined(let summary),
+      .retryingFailures(let summary), .progress(let summary), .throttled(let summary),
+      .ended(let summary):
       try Terminal.printJSON(EventLine(event: event.name, summary: summary))
     case .message(let text):
       try Terminal.printJSON(["event": event.name, "message": text])
@@ -81,6 +82,11 @@ struct ProgressPrinter: Sendable {
       Terminal.say(
         "\(summary.job): resumed, \(summary.done.grouped) of"
           + " \(summary.total.grouped) already done"
+      )
+    case .joined(let summary):
+      Terminal.say(
+        "\(summary.job): takes part in a run in progress, \(summary.done.grouped) of"
+          + " \(summary.total.grouped) done"
       )
     case .retryingFailures(let summary):
       let failed = Format.count(summary.outcomes.failed, "failed identifier")
@@ -172,12 +178,6 @@ struct ProgressPrinter: Sendable {
       if !quiet, Terminal.isInteractive { Terminal.say("\r\u{1b}[K", terminator: "") }
       if !quiet { try SummaryText.print(summary, in: source) }
     }
-  }
-}
-
-extension String {
-  func shortened(to count: Int) -> String {
-    self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
   }
 }
 

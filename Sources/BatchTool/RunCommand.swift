@@ -32,6 +32,12 @@ struct RunCommand: AsyncParsableCommand {
   @Flag(help: "On PostgreSQL: only join an unfinished run; start none.")
   var joinOnly = false
 
+  @Flag(help: "Finish an unfinished run of another ID first.")
+  var finishFirst = false
+
+  @Flag(help: "Start over without a question after a run that is done.")
+  var again = false
+
   @OptionGroup var runID: RunIDArgument
 
   func validate() throws {
@@ -39,6 +45,9 @@ struct RunCommand: AsyncParsableCommand {
       throw ValidationError("--dry-run prints a plan, and --quiet would print nothing.")
     }
     if fresh, joinOnly { throw ValidationError("--fresh and --join-only exclude each other.") }
+    if fresh || dryRun, finishFirst {
+      throw ValidationError("--finish-first runs what --fresh and --dry-run do not.")
+    }
   }
 
   func run() async throws {
@@ -49,8 +58,11 @@ struct RunCommand: AsyncParsableCommand {
     if dryRun {
       return try await PlanText.print(of: job.load(), options, json: arguments.json)
     }
+    let loaded = try await job.load()
+    if finishFirst { try await finish(loaded, before: options) }
+    try await refuseRepetition(of: loaded, options)
     try await arguments.perform(in: job.words, options) { options throws(BatchError) in
-      BatchRun(try await job.load(), options: options, handlers: BatchTool.handlers)
+      BatchRun(loaded, options: options, handlers: BatchTool.handlers)
     } _: { run, onEvent, answer throws(BatchError) in
       try await run.run(onEvent: onEvent, answer: answer)
     }

@@ -39,7 +39,7 @@ extension StatusCommand {
       } catch {
         entry.error = error.description
         words = error.isAboutMissingRun ? "no run yet" : error.description.onOneLine
-        if judge != nil { worst = Self.worse(worst, error.isAboutMissingRun ? .overdue : .refused) }
+        if judge != nil { worst = Self.worse(worst, .refused) }
       }
       entries.append(entry)
       rows.append(("\(name):", words))
@@ -57,7 +57,20 @@ extension StatusCommand {
 
   /// The status that needs somebody sooner.
   private static func worse(_ first: ExitStatus, _ second: ExitStatus) -> ExitStatus {
-    let order: [ExitStatus] = [.failed, .refused, .stopped, .completedWithFailures, .overdue]
-    return order.first { $0 == first || $0 == second } ?? first
+    first.urgency < second.urgency ? second : first
+  }
+}
+
+extension ExitStatus {
+  /// How soon it needs somebody, compared to others.
+  fileprivate var urgency: Int {
+    switch self {
+    case .completed: 0
+    case .overdue: 1
+    case .completedWithFailures: 2
+    case .alreadyRunning, .undelivered, .stopped: 3
+    case .refused: 4
+    case .failed: 5
+    }
   }
 }

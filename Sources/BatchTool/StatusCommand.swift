@@ -209,12 +209,14 @@ struct StatusCommand: AsyncParsableCommand {
 
   private static func words(for host: RunStatus.Host, of run: RunSummary) -> String {
     let time = "\(Format.seconds(host.lastSeenSecondsAgo)) ago"
-    if let end = host.end {
+    let done = "\(host.done.grouped) done"
+    if let end = host.end, host.isHeard {
       let reason = host.reason.flatMap { $0 == run.error || $0 == run.stopReason ? nil : ": \($0)" }
-      return "\(end) \(time)\(reason ?? "")"
+      return "\(end) \(time), \(done)\(reason ?? "")"
     }
+    guard host.isAlive else { return "gone, last heartbeat \(time), at least \(done)" }
     var words = [
-      host.isAlive ? Format.count(host.spans, "span") : "gone",
+      done, Format.count(host.spans, "span"),
       host.identifiersPerSecond.map { "\(Int($0).grouped)/s" },
       "last heartbeat \(time)",
     ].compactMap(\.self)

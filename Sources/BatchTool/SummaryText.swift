@@ -82,10 +82,11 @@ enum SummaryText {
     if let wait = summary.waiting { facts.append(("waiting for", wait)) }
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
-    for reason in summary.reasons {
-      let first = reason.count > 1 ? "first " : ""
-      let text = "\(reason.code): \(reason.message) (\(first)\(PrimaryKey.shown(reason.firstKey)))"
-      facts.append(("\(reason.count.grouped) failed", text.onOneLine))
+    facts += summary.reasons.map { ("\($0.count.grouped) failed", words(for: $0)) }
+    for attempt in summary.failedAttempts {
+      let end = attempt.endedAt.map { ", at \($0)" } ?? ""
+      let reason = attempt.reasons.first.map { "; most often \(words(for: $0))" } ?? ""
+      facts.append(("before a retry", "\(attempt.failed.grouped) failed\(end)\(reason)"))
     }
     // Of a run that is remembered without its start, only the counts are left.
     if summary.state == .completedWithFailures, isReal, summary.startedAt != nil {
@@ -93,6 +94,12 @@ enum SummaryText {
       facts.append(("which and why", "batch ids \(source) --outcome failed --reasons"))
     }
     return facts
+  }
+
+  private static func words(for reason: FailureCount) -> String {
+    let first = reason.count > 1 ? "first " : ""
+    return "\(reason.code): \(reason.message) (\(first)\(PrimaryKey.shown(reason.firstKey)))"
+      .onOneLine
   }
 
   /// A run on one line, without the name of its job.
@@ -162,20 +169,9 @@ enum SummaryText {
 
   private static func words(for summary: RunSummary, isReal: Bool) -> String {
     let state = summary.state
-    let word = summary.wasKilled ? "killed" : word(for: state)
+    let word = summary.wasKilled ? "killed" : state.words
+    if summary.isSetAside { return "\(word), set aside" }
     let isResumable = isReal && (state == .stopped || state == .failed)
     return isResumable ? "\(word), resumable" : word
-  }
-
-  private static func word(for state: RunState) -> String {
-    switch state {
-    case .running: "running"
-    case .throttled: "held back"
-    case .paused: "paused"
-    case .stopped: "stopped"
-    case .completed: "completed"
-    case .completedWithFailures: "completed with failures"
-    case .failed: "failed"
-    }
   }
 }

@@ -1,3 +1,5 @@
+import BatchIdentifiers
+
 enum TextLayout {
   /// Used if the width is unknown.
   static let standardWidth = 80

@@ -60,10 +60,16 @@ import Testing
       #expect(bytes.range(of: Data("hunter2".utf8)) == nil)
     }
 
-    let table = try succeed("history", "job.json").split(separator: "\n")
+    let lines = try succeed("history", "job.json").split(separator: "\n")
+    let table = lines.filter { !$0.hasPrefix(" ") }
     #expect(table.count == 5 && table.allSatisfy { $0.count <= 80 }, "\(table)")
     let names = try names()
     #expect(table[3].hasPrefix(names[2].prefix(8)))
+    // Below each run, who began it and with which values.
+    let who =
+      try #require(invocation["user"] as? String) + " on " + (invocation["host"] as? String ?? "")
+    #expect(lines.count == 9)
+    #expect(lines[4] == "         \(who), last=0, token=(secret)", "\(lines)")
 
     let second = String(names[2].prefix(8)).lowercased()
     #expect(try succeed("ids", "job.json", "--run", second) == (1...20).map { "\($0)\n" }.joined())

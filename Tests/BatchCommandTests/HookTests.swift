@@ -252,7 +252,9 @@ import Testing
     #expect(
       page.contains("<td>42</td><td>&lt;b&gt;&amp;&quot;poison&quot;&lt;/b&gt;</td><td>1</td>")
     )
-    #expect(page.contains("completedWithFailures") && page.contains("50 of 50 done"))
+    #expect(
+      page.contains("<title>job: completed with failures</title>") && page.contains("50 of 50 done")
+    )
     #expect(!page.contains("<b>"))
   }
 

@@ -92,7 +92,10 @@ import Testing
       // A run that has changed nothing has nothing to undo, which an undo says with status 2.
       guard undoes, keys.count > failed else { return }
       _ = try complete("undo", kills: isTrue(of: 3) ? 3 : 0)
-      #expect(try content(of: path) == original, "seed \(seed), undone")
+      let undone = try content(of: path)
+      let difference = Set(undone).symmetricDifference(original).sorted()
+      let reasons = try BatchProgram(["ids", "job.undo", "--reasons"], in: directory).wait().output
+      #expect(undone == original, "seed \(seed), undone: \(difference); failed: \(reasons)")
     }
 
     /// Runs a command until it ends by itself.

@@ -169,6 +169,7 @@ private struct Outputs {
     let job = try JobText.update(["n": "nullif(n, n)"], where: "id = 9", adding: failing)
     try directory.write(job, to: "failing.json")
     try check(["run", "failing.json"], as: "event", in: directory, status: 4)
+    try check(["retry-failed", "failing.json"], as: "event", in: directory, status: 4)
     try write()
     #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
     try check(["history", "job.json"], as: "history", in: directory)

@@ -80,8 +80,15 @@ import Testing
     private mutating func run() throws {
       let id = ["a", "b", nil].randomElement(using: &random) ?? nil
       var arguments = id.map { ["--run-id", $0] } ?? []
-      let plan = try BatchProgram(["plan", "job.json", "--json"] + arguments, in: directory).wait()
-      var next = try JSONOutput.object(plan.output)["next"] as? String
+      func answer(_ command: [String]) throws -> String? {
+        let result = try BatchProgram(command + ["job.json", "--json"], in: directory).wait()
+        guard result.status == 0 else { return nil }
+        return try JSONOutput.object(result.output)["next"] as? String
+      }
+      var next = try answer(["plan"] + arguments)
+      // All who are asked say the same.
+      #expect(try answer(["run", "--dry-run"] + arguments) == next, "\(steps)")
+      if id == nil, let status = try answer(["status"]) { #expect(status == next, "\(steps)") }
       if Int.random(in: 0..<5, using: &random) == 0 {
         arguments.append("--fresh")
         next = nil
@@ -90,15 +97,20 @@ import Testing
       let done = try id.map { try finished[$0]?.filter { try changes(of: $0.key) == $0.value } }
       let result = try carryOut(["run", "job.json", "--json"] + arguments)
       guard let result else { return }
-      let last = try JSONOutput.lines(result.output).last
+      let events = try JSONOutput.lines(result.output)
+      let last = events.last
       let run = last?["run"] as? String ?? ""
+      let names = events.compactMap { $0["event"] as? String }.filter { $0 != "message" }
       switch next {
       case "refuse":
         #expect(try result.status == 2 && changes() == before, "\(steps)")
       case "acknowledge", "nothing":
         #expect(try [0, 4, 6].contains(result.status) && changes() == before, "\(steps)")
-      case "begin":
+      case "begin", "acknowledgeAndBegin":
+        // The end of the last run may be told first.
         #expect(result.status == 6 || !runs.contains(run), "\(steps)")
+        #expect(result.status == 6 || names.contains("started"), "\(steps)")
+      case "resume": #expect(result.status == 6 || names.first == "resumed", "\(steps)")
       default: break
       }
       guard result.status == 0 || result.status == 4 else {

@@ -42,7 +42,7 @@ import Testing
       "Driver",
     ],
     "BatchJobs": [
-      "JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Command",
+      "JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Programs",
       "Plan", "Runs", "Operation",
     ],
     "BatchSQLite": [

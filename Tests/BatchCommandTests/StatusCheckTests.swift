@@ -58,6 +58,19 @@ import Testing
     )
   }
 
+  @Test func `a check of a folder fails for a job that has not run, as that of the job does`()
+    throws
+  {
+    try write(to: "a.json")
+    try write(to: "b.json")
+    #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
+    _ = try check("b.json", expecting: 2)
+    #expect(try check(".", expecting: 2).contains("no run yet"))
+    _ = try check(".", "--within", "26h", expecting: 2)
+    #expect(try BatchProgram.run("run", "b.json", in: directory).status == 0)
+    _ = try check(".", "--within", "26h", expecting: 0)
+  }
+
   @Test func `status --check reports an old success as overdue, even during the next run`() throws {
     try write(to: "a.json")
     #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)

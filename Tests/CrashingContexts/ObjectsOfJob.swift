@@ -63,8 +63,8 @@ enum ObjectsOfJob {
     let onEvent: @Sendable (RunEvent) -> Void = { event in
       switch event {
       case .message(let text): write("\(text)\n", to: STDERR_FILENO)
-      case .started(let summary), .resumed(let summary), .retryingFailures(let summary),
-        .progress(let summary), .throttled(let summary):
+      case .started(let summary), .resumed(let summary), .joined(let summary),
+        .retryingFailures(let summary), .progress(let summary), .throttled(let summary):
         if printsEvents { try? print(Line(event: event.name, summary: summary)) }
       case .retrying, .setAside, .ended: break
       }

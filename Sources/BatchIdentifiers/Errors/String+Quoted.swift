@@ -50,3 +50,10 @@ extension Unicode.Scalar {
     }
   }
 }
+
+extension String {
+  /// The text with at most `count` characters; an ellipsis stands for the rest.
+  package func shortened(to count: Int) -> String {
+    self.count <= count ? self : prefix(max(count - 1, 0)) + "…"
+  }
+}

@@ -9,6 +9,8 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   private let path: FilePath
   private let descriptor: FileDescriptor
   private var end: Int
+  /// Where the last record begins that was appended here.
+  private var lastStart: Int?
   /// Whether a record may not have reached the disk yet.
   ///
   /// If there were two, a power failure could tear the first one and leave the second, which would
@@ -62,9 +64,13 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   ///
   /// If this throws, the log is unchanged, or ends with bytes that readers ignore.
   ///
+  /// A record may replace the last one appended by this value, so that a log does not grow with
+  /// time. After a crash meanwhile, the log may end before both.
+  ///
   /// - Parameters:
   ///   - kind: The kind of the record, which must not be zero.
   ///   - payload: The content, up to ``IdentifierFile/maximumRecordByteCount``.
+  ///   - replacesLast: Whether it replaces the last record, if there is one.
   ///   - sync: Whether to wait until the record is on disk; if not, the next synced record also
   ///     syncs this one.
   /// - Throws: ``BatchError`` with code `.fileAccess` if the system refuses.
@@ -72,6 +78,7 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
   public mutating func append(
     kind: UInt8,
     payload: [UInt8],
+    replacingLast replacesLast: Bool = false,
     sync: Bool = true
   ) throws(BatchError) {
     precondition(kind != 0, "a record of kind 0 looks like no record")
@@ -85,17 +92,21 @@ public struct IdentifierFileLog: ~Copyable, Sendable {
     }
     if isUncertain { try synchronize() }
     isUncertain = true
-    let bytes = LogFrame(kind: kind, payload: payload).encoded(at: end) + payload
+    let start = replacesLast ? lastStart ?? end : end
+    let bytes = LogFrame(kind: kind, payload: payload).encoded(at: start) + payload
     do {
-      try descriptor.writeAll(toAbsoluteOffset: Int64(end), bytes)
+      try descriptor.writeAll(toAbsoluteOffset: Int64(start), bytes)
+      if start + bytes.count < end { try descriptor.resize(to: Int64(start + bytes.count)) }
     } catch {
       // Otherwise, a part of the record would precede the next one.
-      try? descriptor.resize(to: Int64(end))
+      try? descriptor.resize(to: Int64(start))
+      if start < end { recordCount -= 1 }
+      (end, lastStart) = (start, nil)
       throw .access(path, "a record cannot be written", error)
     }
     if sync { try synchronize() }
-    end += bytes.count
-    recordCount += 1
+    if start == end { recordCount += 1 }
+    (end, lastStart) = (start + bytes.count, start)
   }
 
   /// Syncs all records to the disk.

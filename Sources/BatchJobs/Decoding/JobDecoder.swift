@@ -188,28 +188,32 @@ extension JobDecoder {
 
   private func decodeAction(_ section: inout JobSection) -> Job.Action? {
     // The keys of other actions are not typing mistakes, and get a different message.
-    let keys = [
-      "update": ["set", "unchanged"], "delete": ["archive"],
-      "export": ["file", "folder", "format", "columns", "overwrite", "invalidText"],
-      "transform": ["columns", "writes", "handler", "command", "timeout", "invalidText"],
-    ]
-    let names = ["update", "delete", "export", "transform"]
-    let type = section.name("type", among: names, later: ["insert"])
+    func keys(of kind: Job.Action.Kind) -> [String] {
+      switch kind {
+      case .update: ["set", "unchanged"]
+      case .delete: ["archive"]
+      case .export: ["file", "folder", "format", "columns", "overwrite", "invalidText"]
+      case .transform: ["columns", "writes", "handler", "command", "timeout", "invalidText"]
+      }
+    }
+    let kinds = Job.Action.Kind.allCases
+    let name = section.name("type", among: kinds.map(\.rawValue), later: ["insert"])
+    guard let kind = name.flatMap(Job.Action.Kind.init) else { return nil }
     let action: Job.Action
-    switch type {
-    case "update":
+    switch kind {
+    case .update:
       action = .update(
         Job.Update(
           set: section.assignments("set"),
           unchanged: section.oneOf("unchanged") ?? .write
         )
       )
-    case "delete": action = .delete(decodeDelete(&section))
-    case "export": action = .export(decodeExport(&section))
-    case "transform": action = .transform(decodeTransform(&section))
-    default: return nil
+    case .delete: action = .delete(decodeDelete(&section))
+    case .export: action = .export(decodeExport(&section))
+    case .transform: action = .transform(decodeTransform(&section))
     }
-    section.finish(elsewhere: keys.filter { $0.key != type })
+    let others = kinds.filter { $0 != kind }.map { ($0.rawValue, keys(of: $0)) }
+    section.finish(elsewhere: Dictionary(uniqueKeysWithValues: others))
     return action
   }
 

@@ -15,15 +15,21 @@ extension Job {
     /// Sets columns to values computed by a program.
     case transform(Transform)
 
-    /// The name of the action in a job file.
-    public var type: String {
+    package enum Kind: String, CaseIterable, Sendable {
+      case update, delete, export, transform
+    }
+
+    package var kind: Kind {
       switch self {
-      case .update: "update"
-      case .delete: "delete"
-      case .export: "export"
-      case .transform: "transform"
+      case .update: .update
+      case .delete: .delete
+      case .export: .export
+      case .transform: .transform
       }
     }
+
+    /// The name of the action in a job file.
+    public var type: String { kind.rawValue }
 
     /// The time limit for external code per chunk; nil if no such code is called.
     package var handlerTimeLimit: Duration? {

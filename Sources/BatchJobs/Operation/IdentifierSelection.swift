@@ -89,7 +89,9 @@ public struct IdentifierSelection: Sendable {
 
   /// Why identifiers failed, the most frequent reasons first.
   package func failureCounts(atMost limit: Int) throws(BatchError) -> [FailureCount] {
-    try FailureCount.all(of: failures, atMost: limit) { failure throws(BatchError) in
+    var counter = FailureCounter()
+    for failure in failures { counter.add(failure) }
+    return try counter.counts(atMost: limit) { failure throws(BatchError) in
       try all.key(at: failure.position).description
     }
   }

@@ -10,6 +10,9 @@ public struct RunStatus: Sendable {
     public let name: String
     /// The number of the process on that machine.
     public let process: Int32
+    /// The number of identifiers that it has done; of a process that fell silent, those that it has
+    /// told.
+    public let done: Int
     /// The number of spans that the process holds.
     public let spans: Int
     /// The speed of the process; nil if it is unknown.
@@ -21,14 +24,20 @@ public struct RunStatus: Sendable {
     public let lastSeenSecondsAgo: Double
     /// Whether the last heartbeat is recent enough for the lease; if not, the spans are free.
     public let isAlive: Bool
-    /// How the process ended its part, `stopped` or `failed`; nil if it takes part, or fell silent.
+    /// How the process ended its part: `finished`, `stopped`, `failed`, or `silent`; nil if its row is
+    /// still among those that take part.
     public let end: String?
     /// Why the process ended its part, on one line.
     public let reason: String?
 
+    /// Whether the process has told how it ended its part.
+    package var isHeard: Bool { end != nil && end != Self.silent }
+    package static let silent = "silent"
+
     package init(
       name: String,
       process: Int32,
+      done: Int,
       spans: Int,
       identifiersPerSecond: Double?,
       hold: String?,
@@ -37,7 +46,8 @@ public struct RunStatus: Sendable {
       end: String?,
       reason: String?
     ) {
-      (self.name, self.process, self.spans) = (name, process, spans)
+      (self.name, self.process) = (name, process)
+      (self.done, self.spans) = (done, spans)
       (self.identifiersPerSecond, self.hold) = (identifiersPerSecond, hold)
       (self.lastSeenSecondsAgo, self.isAlive) = (lastSeenSecondsAgo, isAlive)
       (self.end, self.reason) = (end, reason)

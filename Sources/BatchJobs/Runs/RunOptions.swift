@@ -75,7 +75,10 @@ extension RunOptions {
 }
 
 extension ParameterValues {
+  /// The recorded text of a secret value.
+  package static let secret = "(secret)"
+
   package var recorded: [String: String] {
-    entries.mapValues { entry in entry.isSecret ? "(secret)" : entry.value.words }
+    entries.mapValues { entry in entry.isSecret ? Self.secret : entry.value.words }
   }
 }

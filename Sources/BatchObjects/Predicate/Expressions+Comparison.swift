@@ -84,7 +84,7 @@ extension PredicateTranslator {
   /// All stored values equal to a value, which differ in bytes; nil if there are many.
   private static func values(equalTo value: SQLValue) -> [SQLValue]? {
     guard case .text(let text) = value else { return [value] }
-    return TextCollation.texts(equalTo: text)?.map { .text($0) }
+    return SwiftCollation.texts(equalTo: text)?.map { .text($0) }
   }
 
   /// The maximum number of values to list in the statement; longer lists are looked up in Swift.
@@ -178,6 +178,6 @@ extension PredicateTranslator {
   /// Texts always get one, since a column may be declared with another.
   func collation(_ order: SQLOrder, ofBytes comparesBytes: Bool) -> String {
     guard order == .text else { return "" }
-    return " COLLATE \(comparesBytes ? "BINARY" : TextCollation.sqlName)"
+    return " COLLATE \(comparesBytes ? "BINARY" : SwiftCollation.sqlName)"
   }
 }

@@ -8,7 +8,7 @@ enum SQLOrder {
   case none
   /// `IS` and `<` have the meaning of `==` and `<` in Swift.
   case native
-  /// `IS` has the meaning of `==` with the collation of ``TextCollation``, but Swift must order.
+  /// `IS` has the meaning of `==` with the collation of ``SwiftCollation``, but Swift must order.
   case text
 }
 

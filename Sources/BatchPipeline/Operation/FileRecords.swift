@@ -71,12 +71,11 @@ struct FileRecords: RunRecords {
     // The first record of a speed comes after some seconds.
     let seconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
     let average = seconds > 0 && summary.done > 0 ? Double(summary.done) / seconds : nil
-    if let speed = checkpoint.progress.identifiersPerSecond ?? average {
-      summary.identifiersPerSecond = speed
-      if process != nil, summary.state == .running, summary.waiting == nil {
-        summary.etaSeconds = Double(summary.total - summary.done) / speed
-      }
-    }
+    summary.setSpeed(
+      checkpoint.progress.identifiersPerSecond ?? average,
+      remaining: checkpoint.progress.remaining,
+      isLive: process != nil
+    )
     var status = RunStatus(summary, in: process, next: next)
     status.undo =
       checkpoint.metadata.undone == nil

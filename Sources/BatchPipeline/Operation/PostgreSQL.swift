@@ -10,7 +10,7 @@ import SystemPackage
 import BatchPostgres
 
 extension Job {
-  var store: any JobStore { database.server == nil ? SQLiteJob(self) : PostgresJob(self) }
+  var store: any JobPlanner { database.server == nil ? SQLiteJob(self) : PostgresJob(self) }
 
   package var records: any RunRecords {
     sharedServer == nil ? FileRecords(of: self) : TableRecords(of: self)
@@ -295,7 +295,7 @@ extension DatabaseSchema.DescribedEntity {
 
 #else
 extension Job {
-  var store: any JobStore { SQLiteJob(self) }
+  var store: any JobPlanner { SQLiteJob(self) }
 
   package var records: any RunRecords { FileRecords(of: self) }
 

@@ -35,6 +35,7 @@ extension RecordedRun {
       summary.state = .stopped
       summary.wasKilled = true
     }
+    summary.isSetAside = !summary.state.isFinished && checkpoint.path != cause.checkpointPath
     self.init(
       metadata,
       summary,

@@ -12,7 +12,7 @@ extension RunReport {
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width">
     <meta name="generator" content="\(Job.Report.mark)">
-    <title>\(summary.job.escapedForHTML): \(summary.state.rawValue)</title>
+    <title>\(summary.job.escapedForHTML): \(summary.state.words)</title>
     <style>
     :root { color-scheme: light dark }
     body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -24,7 +24,7 @@ extension RunReport {
     </style>
     </head>
     <body>
-    <h1>\(summary.job.escapedForHTML): \(summary.state.rawValue)</h1>
+    <h1>\(summary.job.escapedForHTML): \(summary.state.words)</h1>
     \(description.map { "<p>\($0.escapedForHTML)</p>" } ?? "")
     \(warnings.map { "<p>Warning: \($0.escapedForHTML)</p>" }.joined(separator: "\n"))
     \(outcomePicture)

@@ -47,6 +47,7 @@ extension FileFindings {
             runID: checkpoint.metadata.runID,
             isRetry: checkpoint.progress.isRetry == true,
             at: checkpoint.path.string,
+            continuedBy: checkpoint.metadata.invocation?.continuation,
             obstacle: obstacle
           )
         )

@@ -75,9 +75,10 @@ package final class FilePart: RunPart {
 
   package func tune(_ throttle: RunPolicy.Throttle) { session.tune(throttle) }
 
-  package func pass() throws(BatchError) -> Bool {
+  package func pass(_ stalled: StalledChunk?) throws(BatchError) -> Bool {
     let wait =
       plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
+      ?? stalled?.words(plan.statement)
     return try session.pass(
       waitingFor: wait,
       recordingEvery: cause.policy.checkpoint.interval

@@ -122,6 +122,9 @@ package protocol RunPlan: Sendable {
   /// What the run has been waiting for, if it has waited at least this long.
   func wait(of least: Duration) -> String?
 
+  /// The SQL for a chunk; nil if there is none.
+  var statement: String? { get }
+
   /// Ends everything that ``start(run:atMost:hasRows:)`` has started.
   func stop() throws(BatchError)
 
@@ -153,6 +156,8 @@ extension StoreRunPlan {
 
 extension RunPlan {
   package func wait(of least: Duration) -> String? { nil }
+
+  package var statement: String? { nil }
 
   package func leftovers() async -> [String] { [] }
 

@@ -162,7 +162,10 @@ struct UndoPlan: StoreRunPlan {
       }
     }
     // A row may get a unique value that another row still has.
-    let isOrdered = try await store.hasUniqueIndex(of: entity, over: undo.shape.columns)
+    let isOrdered = try await store.connection(label: "batch.plan").perform {
+      connection throws(BatchError) in
+      try entity.hasUniqueIndex(over: undo.shape.columns, in: connection)
+    }
     let log = try UndoLog<UndoRecord>(
       of: undo,
       in: store,
@@ -458,23 +461,6 @@ extension Store {
           remedy: "restore the table's key, then undo"
         )
       }
-    }
-  }
-
-  /// Whether a unique index of the entity includes some of the columns.
-  fileprivate func hasUniqueIndex(
-    of entity: Entity,
-    over columns: [String]
-  ) async throws(BatchError) -> Bool {
-    try await connection(label: "batch.plan").perform { connection throws(BatchError) in
-      let names = try connection.texts(
-        """
-        SELECT c.name FROM pragma_index_list(?) AS i, pragma_index_info(i.name) AS c
-        WHERE i."unique"
-        """,
-        .text(entity.table)
-      )
-      return names.contains { columns.contains($0) }
     }
   }
 }

@@ -5,6 +5,41 @@ extension ServerHealth {
   /// Warnings about what the role may not see of the server's health; empty if it may see
   /// everything.
   package static func notes(for session: PostgresSession) throws(BatchError) -> [String] {
+    try notesOnRights(of: session) + notesOnRemains(in: session)
+  }
+
+  /// Warnings about what keeps the server from removing what runs leave: a replication slot without
+  /// a reader, a transaction that has been open for long, or a prepared one.
+  private static func notesOnRemains(in session: PostgresSession) throws(BatchError) -> [String] {
+    let found = try session.execute(
+      """
+      SELECT 'slot', slot_name::text,
+        pg_catalog.pg_size_pretty(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), restart_lsn))
+      FROM pg_catalog.pg_replication_slots WHERE NOT active AND NOT temporary AND restart_lsn IS NOT NULL
+      UNION ALL
+      (SELECT 'transaction', pg_catalog.format('process %s (%s)', pid,
+          pg_catalog.concat_ws(' of ', nullif(application_name, ''), usename)),
+        to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
+      FROM pg_catalog.pg_stat_activity
+      WHERE xact_start < pg_catalog.clock_timestamp() - interval '5 minutes' AND pid <> pg_catalog.pg_backend_pid()
+        AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND backend_type = 'client backend'
+      ORDER BY xact_start LIMIT 1)
+      UNION ALL
+      (SELECT 'transaction', pg_catalog.format('the prepared transaction %L', gid),
+        to_char(prepared AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
+      FROM pg_catalog.pg_prepared_xacts ORDER BY prepared LIMIT 1)
+      """
+    )
+    return (0..<found.count).map { row in
+      let (name, fact) = (found.text(row, 1) ?? "", found.text(row, 2) ?? "")
+      return found.text(row, 0) == "slot"
+        ? "nobody reads the replication slot \(name.quotedForMessage), for which the server keeps \(fact) of its log, and"
+          + " all that the run adds: have it read, or drop it (pg_drop_replication_slot)"
+        : "\(name) has been open since \(fact) UTC: until it ends, no vacuum removes the dead rows that the run leaves"
+    }
+  }
+
+  private static func notesOnRights(of session: PostgresSession) throws(BatchError) -> [String] {
     let sees = try session.text(
       "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
     )

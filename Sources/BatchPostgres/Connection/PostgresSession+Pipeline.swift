@@ -24,6 +24,14 @@ extension PostgresSession {
     return try execute(together: [setting, PostgresStatement(sql: sql, values: values)])[1]
   }
 
+  /// The same for several statements, in one transaction.
+  func executeAtEase(_ statements: [PostgresStatement]) throws(BatchError) {
+    let setting = PostgresStatement(
+      sql: "SELECT pg_catalog.set_config('synchronous_commit', 'off', true)"
+    )
+    try execute(together: [setting] + statements)
+  }
+
   /// Runs statements in one round trip to the server, in order; after a failure, skips the rest.
   ///
   /// Only for bounded answers, since none is read until all statements are sent.

@@ -13,7 +13,7 @@ import BatchIdentifiers
 /// | `bytea` | `{"$base64":true,"encoded":…}` | Base64 |
 /// | anything else | the text form, as a string | the text form |
 struct LineEncoder: Sendable {
-  private let format: PostgresExport.Format
+  private let format: RowFormat
   /// The binary forms of the columns' values, apart from the columns, whose names would be copied for each value.
   private let forms: [PostgresColumn.Form]
   /// The text before each value in NDJSON: the name of its column.
@@ -21,7 +21,7 @@ struct LineEncoder: Sendable {
   /// The line of column names; empty for NDJSON.
   let header: [UInt8]
 
-  init(_ format: PostgresExport.Format, _ columns: [PostgresColumn]) {
+  init(_ format: RowFormat, _ columns: [PostgresColumn]) {
     self.format = format
     forms = columns.map(\.form)
     switch format {

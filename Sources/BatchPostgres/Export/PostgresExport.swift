@@ -4,14 +4,6 @@ package import BatchIdentifiers
 
 /// Reads the rows of chunks and writes them as lines, in the order of the list: the same bytes for any chunk sizes.
 package struct PostgresExport: Sendable {
-  /// The format of the lines.
-  package enum Format: String, Sendable {
-    /// One JSON object per line.
-    case ndjson
-    /// RFC 4180, with a header line.
-    case csv
-  }
-
   /// The encoder of the lines.
   private enum Encoder {
     case values(LineEncoder)
@@ -32,7 +24,7 @@ package struct PostgresExport: Sendable {
     of table: PostgresTable,
     key: PostgresKey,
     _ names: [String]? = nil,
-    as format: Format,
+    as format: RowFormat,
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
     path: SearchPath,

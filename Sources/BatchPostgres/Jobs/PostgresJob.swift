@@ -3,7 +3,7 @@ package import BatchIdentifiers
 package import BatchJobs
 package import BatchRuns
 
-package struct PostgresJob: JobStore {
+package struct PostgresJob: JobPlanner {
   private let job: Job
 
   package init(_ job: Job) { self.job = job }

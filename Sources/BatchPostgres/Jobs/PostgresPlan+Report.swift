@@ -36,7 +36,7 @@ extension PostgresPlan {
         queryPlan: try query.explanation(in: session),
         lookUp: .init(queryPlan: try lookUp(in: session)),
         recheck: rechecking,
-        warnings: notes + warnings,
+        warnings: notes + warnings + (try warnings(in: session)),
         columns: previewedColumns
       )
       (report.server, report.role) = (database.version, database.role)
@@ -124,7 +124,7 @@ extension SQLValue {
 }
 
 extension PostgresPlan {
-  private func statementText() throws(BatchError) -> String {
+  func statementText() throws(BatchError) -> String {
     switch work {
     case .change(let change), .archiving(let change, _): try change.statementText()
     case .transform(let transform, _, _, _): try transform.statementText()
@@ -149,7 +149,7 @@ extension PostgresPlan {
   }
 
   /// The columns that are set, or all columns of a deleted row.
-  private var changedColumns: [String] {
+  var changedColumns: [String] {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.writes.map(\.name)
@@ -194,7 +194,7 @@ extension PostgresPlan {
       return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
     }
     let seconds = job.database.busyTimeout / .seconds(1)
-    let rows = job.action.type == "delete" ? "FOR UPDATE" : "FOR NO KEY UPDATE"
+    let rows = job.action.kind == .delete ? "FOR UPDATE" : "FOR NO KEY UPDATE"
     return [
       "ROW EXCLUSIVE on \(table.title), which only DDL and LOCK TABLE wait for",
       "\(rows) on the rows of a chunk, until it is committed",
@@ -203,9 +203,9 @@ extension PostgresPlan {
   }
 
   /// The event by which triggers know the change; nil if rows are only read.
-  private var event: String? {
+  var event: String? {
     guard job.action.writes else { return nil }
-    return job.action.type == "delete" ? "DELETE" : "UPDATE"
+    return job.action.kind == .delete ? "DELETE" : "UPDATE"
   }
 
   var firingTriggers: [String] {
@@ -235,36 +235,6 @@ extension PostgresPlan {
     guard let event else { return [] }
     let columns = event == "DELETE" ? nil : changedColumns
     return try ServerAdvice(on: table, setting: columns, count: count, in: session).lines
-  }
-
-  private var warnings: [String] {
-    var warnings: [String] = []
-    let moving = key.columns.map(\.name).filter(table.partitionColumns.contains)
-    if !moving.isEmpty, key.columns.count > 1 {
-      warnings.append(
-        "a row that somebody moves to another partition during the run counts as vanished: the key has"
-          + " \(moving.joined(separator: ", ")), by which \(table.title.quotedForMessage) is partitioned;"
-          + " if columns that stay as they are identify a row, name only these in source.key"
-      )
-    }
-    let cascades = table.referrers.filter { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
-    if event == "DELETE", !cascades.isEmpty {
-      let tables = Set(cascades.map(\.table)).sorted().joined(separator: ", ")
-      warnings.append("rows of \(tables) are changed or deleted too, by their foreign keys")
-    }
-    if isInOrder {
-      warnings.append(
-        "rows change in the order of the list (source), by one process at a time: others wait, and go on when it"
-          + " ends"
-      )
-    }
-    if condition != nil, recheck.predicate == nil, job.source.recheck == .row, job.action.writes {
-      warnings.append(
-        "a row that somebody changes after it was selected is written anyway: where reads other rows;"
-          + " source.recheck \"skip\" applies it again"
-      )
-    }
-    return warnings
   }
 }
 #endif

@@ -21,9 +21,9 @@ extension PostgresPlan {
   /// have none.
   func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
     let cascades = table.referrers.contains { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
-    let isKnown = newArchive == nil && job.action.type != "transform"
+    let isKnown = newArchive == nil && job.action.kind != .transform
     guard isKnown, report.matches > 0, table.kind != .view, firingTriggers.isEmpty,
-      !cascades || job.action.type != "delete"
+      !cascades || job.action.kind != .delete
     else { return nil }
     let size = min(
       report.firstChunk ?? job.policy.chunk.size,

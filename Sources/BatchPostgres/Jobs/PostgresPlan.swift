@@ -278,7 +278,7 @@ package struct PostgresPlan: Sendable {
       of: query.table,
       key: query.key,
       export.columns,
-      as: PostgresExport.Format(export.format),
+      as: export.format,
       condition: recheck,
       parameters: query.parameters,
       path: query.path
@@ -414,12 +414,6 @@ extension Recheck {
     case .row: condition?.isAboutRow ?? false
     case .skip, .fail: true
     }
-  }
-}
-
-extension PostgresExport.Format {
-  init(_ format: RowFormat) {
-    self = format == .csv ? .csv : .ndjson
   }
 }
 

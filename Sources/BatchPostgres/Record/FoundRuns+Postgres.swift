@@ -24,7 +24,8 @@ extension FoundRuns<TableRun> {
           state,
           runID: run.runID,
           isRetry: isRetry && isLast,
-          at: "run \(run.run)"
+          at: "run \(run.run)",
+          continuedBy: (try? run.described())?.invocation?.continuation
         )
       )
     }

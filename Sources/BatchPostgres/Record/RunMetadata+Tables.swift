@@ -38,11 +38,13 @@ extension RunSummary {
     chunks = snapshot.chunks
     elapsedSeconds = snapshot.elapsedSeconds
     endedAt = snapshot.endedAt
+    reasons = snapshot.reasons
+    failedAttempts = snapshot.failedAttempts
     switch run.state {
     case .running: state = .running
     case .finished, .acknowledged:
       state = outcomes.failed > 0 ? .completedWithFailures : .completed
-    case .setAside: state = .stopped
+    case .setAside: (state, isSetAside) = (.stopped, true)
     }
   }
 
@@ -56,16 +58,13 @@ extension RunSummary {
     guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
     state = .stopped
     guard let last else { return }
-    elapsedSeconds = last.seenSeconds
-    guard let exit = last.exit else {
-      // A process that stops removes its row.
-      wasKilled = true
-      return
-    }
-    endedAt = last.seenAt
-    switch exit.state {
-    case .stopped: stopReason = exit.reason
-    case .failed: (state, error) = (.failed, exit.reason)
+    switch last.exit?.state {
+    // A process that stops removes its row.
+    case nil, .silent: wasKilled = true
+    case .stopped: (endedAt, stopReason) = (last.seenAt, last.exit?.reason)
+    case .failed: (endedAt, state, error) = (last.seenAt, .failed, last.exit?.reason)
+    // It finished its part before the failures were retried.
+    case .finished: endedAt = last.seenAt
     }
   }
 }

@@ -24,7 +24,6 @@ package final class TablePart: RunPart {
   private let spans: LeasedSpans
   private let recordedParts = Lock<[ExportPart]>([])
   private let workers = Lock<[PostgresConnection]>([])
-  private let attending: Task<Void, Never>
   private let watching: Task<Void, Never>
   private var health: ServerWatch?
   private var looking: Task<Void, Never>?
@@ -68,8 +67,7 @@ package final class TablePart: RunPart {
       stop.waits
     )
     try await presence.join(within: lease)
-    attending = Task { await presence.stay() }
-    watching = Task { await session.watch(run.run, in: tables, by: own, telling: presence) }
+    watching = Task { await session.watch(run.run, in: tables, by: own, as: presence) }
     spans = LeasedSpans(
       SpanClaims(heartbeat, lease: lease, inOrder: plan.isInOrder),
       of: plan.table,
@@ -137,7 +135,7 @@ package final class TablePart: RunPart {
       }
       return ExportPartsProcessor(
         export: export,
-        format: PostgresExport.Format(action.format),
+        format: action.format,
         folder: folder,
         parts: parts,
         recorded: recordedParts,
@@ -197,7 +195,9 @@ package final class TablePart: RunPart {
 
   package func tune(_ throttle: RunPolicy.Throttle) { session.tune(throttle) }
 
-  package func pass() -> Bool { false }
+  package func pass(_ stalled: StalledChunk?) -> Bool {
+    session.note(stall: stalled?.words(try? plan.statementText()))
+  }
 
   package func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
 
@@ -215,9 +215,9 @@ package final class TablePart: RunPart {
     guard ending == .completed, failure == nil else { return }
     do throws(BatchError) {
       try await publishParts()
-      let (tables, run) = (tables, run.run)
+      let (tables, run, host) = (tables, run.run, presence.host)
       hasEndedRun = try await own.persistently(within: lease) { session throws(BatchError) in
-        try tables.finish(run, in: session)
+        try tables.finish(run, by: host, in: session)
       }
     } catch {
       guard error.code == .interrupted else { throw error }
@@ -230,8 +230,7 @@ package final class TablePart: RunPart {
 
   package func end() async -> TableEnd {
     looking?.cancel()
-    watching.cancel()
-    await watching.value
+    await presence.beat(session.report)
     do throws(BatchError) {
       session.update(
         try await tables.snapshot(ofRun: run.run, at: plan.address, within: lease, by: own)
@@ -245,8 +244,8 @@ package final class TablePart: RunPart {
       }
     }
     let summary = endSummary
-    attending.cancel()
-    await attending.value
+    watching.cancel()
+    await watching.value
     // If releasing spans fails, they are taken over when their leases expire.
     try? await presence.leave(HostExit(summary))
     await spans.end()
@@ -296,18 +295,18 @@ package final class TablePart: RunPart {
     }
     let files = Set(recorded.map(\.file))
     try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
-    let manifest = parts.manifest(ofJob: job.name, PostgresExport.Format(action.format), recorded)
+    let manifest = parts.manifest(ofJob: job.name, action.format, recorded)
     try folder.publish(manifest, naming: recorded, ofRun: run.run)
   }
 }
 
 extension HostExit {
-  /// The end of a process's part, by its summary; nil if the run is finished.
-  init?(_ summary: RunSummary) {
+  /// The end of a process's part, by its summary.
+  init(_ summary: RunSummary) {
     switch summary.state {
     case .failed: self.init(.failed, because: summary.error)
     case .stopped: self.init(.stopped, because: summary.stopReason)
-    default: return nil
+    default: self.init(.finished, because: nil)
     }
   }
 }

@@ -9,6 +9,7 @@ final class TableProgress: Sendable {
   private struct State {
     /// The run's state when the server was last asked.
     var snapshot: TableRunSnapshot
+    var askedAt = ContinuousClock.now
     /// What this process had done by then (`counted…`), and has done by now (`…Here`).
     var countedHere = Outcomes()
     var countedChunks = 0
@@ -17,6 +18,8 @@ final class TableProgress: Sendable {
     var toldAt: ContinuousClock.Instant
     var state = RunState.running
     var hold: RunThrottle.Hold?
+    /// The chunk that takes unusually long, in words.
+    var stall: String?
     var heldSince: ContinuousClock.Instant?
     var heldBefore = Duration.zero
     /// How long it was held by anything but a pace, except for the current hold.
@@ -51,7 +54,7 @@ final class TableProgress: Sendable {
 
   func update(_ snapshot: TableRunSnapshot) {
     state.withLock { state in
-      state.snapshot = snapshot
+      (state.snapshot, state.askedAt) = (snapshot, .now)
       (state.countedHere, state.countedChunks) = (state.doneHere, state.chunksHere)
     }
   }
@@ -96,6 +99,14 @@ final class TableProgress: Sendable {
     }
   }
 
+  /// Notes what takes unusually long; returns whether that has begun or ended.
+  func note(stall: String?) -> Bool {
+    state.withLock { state in
+      defer { state.stall = stall }
+      return (state.stall == nil) != (stall == nil)
+    }
+  }
+
   /// Notes that settings have changed: the speed is measured from now on.
   func tune(_ throttle: RunPolicy.Throttle) {
     state.withLock { state in
@@ -106,31 +117,40 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// The number of identifiers that this process completes per second, and why it is held.
-  var pace: (rate: Double?, hold: String?) {
+  /// What this process tells the others.
+  var report: HostHeartbeat.Report {
     let wait = waits.words
     return state.withLock { state in
-      (
-        state.speed.perSecond(after: state.worked(since: start)),
+      var report = HostHeartbeat.Report()
+      report.rate = state.speed.perSecond(after: state.worked(since: start))
+      report.hold =
         state.hold.flatMap { $0.isPace ? nil : $0.reason } ?? wait
-      )
+        ?? state.stall.map { "waiting for \($0)" }
+      report.done = state.doneHere.total
+      return report
     }
   }
 
-  private static let interval = Duration.seconds(1)
+  /// How soon others learn that a hold has begun or ended.
+  private static let shortestInterval = Duration.milliseconds(100)
 
-  /// Asks regularly for the state of the run, until the task is cancelled.
+  /// Sends heartbeats and asks for the state of the run, until the task is cancelled.
   func watch(
     _ run: String,
     in tables: RunTables,
     by connection: PostgresConnection,
-    telling presence: HostPresence
+    as presence: HostPresence
   ) async {
+    var (told, toldAt) = (report, ContinuousClock.now)
     while !Task.isCancelled {
-      try? await Task.sleep(for: Self.interval)
+      try? await Task.sleep(for: Self.shortestInterval)
       if Task.isCancelled { return }
-      let pace = pace
-      presence.tell(rate: pace.rate, hold: pace.hold)
+      let report = report
+      guard toldAt.duration(to: .now) >= presence.interval || report.hold != told.hold else {
+        continue
+      }
+      (told, toldAt) = (report, .now)
+      await presence.beat(report)
       let snapshot = try? await connection.perform { session throws(BatchError) in
         try tables.snapshot(ofRun: run, in: session)
       }
@@ -149,20 +169,17 @@ final class TableProgress: Sendable {
       let held = state.heldBefore + (state.heldSince?.duration(to: .now) ?? .zero)
       summary.throttledSeconds = held / .seconds(1)
       guard !summary.state.isFinished else { return summary }
+      summary.elapsedSeconds += state.askedAt.duration(to: .now) / .seconds(1)
       summary.state = state.state
       summary.throttle = state.hold?.reason
       if state.state == .running, let wait {
         (summary.state, summary.throttle) = (.throttled, wait)
+      } else {
+        summary.waiting = state.stall
       }
       summary.outcomes.add(state.doneHere, since: state.countedHere)
       summary.chunks += state.chunksHere - state.countedChunks
-      if let speed = state.commonSpeed.perSecond(after: state.worked(since: start)) {
-        summary.identifiersPerSecond = speed
-        // Nobody knows when a run that is held goes on.
-        if summary.state == .running {
-          summary.etaSeconds = Double(summary.total - summary.done) / speed
-        }
-      }
+      summary.setSpeed(state.commonSpeed.perSecond(after: state.worked(since: start)))
       return summary
     }
   }

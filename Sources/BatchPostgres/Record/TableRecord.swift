@@ -2,6 +2,7 @@
 package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
+import BatchPlatform
 
 /// The record of a job's runs in tables of its database, shared by any number of hosts.
 ///
@@ -121,7 +122,7 @@ package final class TableRecord: RunRecord {
           remedy: "finish it first: batch run"
         )
       }
-      return try await takePart(in: run.record, RunEvent.resumed)
+      return try await takePart(in: run.record) { $1 ? .joined($0) : .resumed($0) }
     }
     return try await reopen(run.record)
   }
@@ -148,7 +149,7 @@ package final class TableRecord: RunRecord {
       onEvent(.message("nothing has failed; nothing to retry"))
       return .result(try await summary(of: run))
     }
-    return try await takePart(in: run) { summary in
+    return try await takePart(in: run) { summary, _ in
       // All identifiers that are open again have failed before.
       var summary = summary
       summary.outcomes.failed = summary.total - summary.done
@@ -156,14 +157,15 @@ package final class TableRecord: RunRecord {
     }
   }
 
+  /// `begins` gets the state of the run, and whether others are working on it.
   private func takePart(
     in run: TableRun,
-    _ begins: (RunSummary) -> RunEvent
+    _ begins: (RunSummary, Bool) -> RunEvent
   ) async throws(BatchError) -> RunEntry<TablePart> {
     let plan = try await plan(of: run)
-    try await prepare(toTakePartIn: run)
+    let hasOthers = try await prepare(toTakePartIn: run)
     try plan.start(run: run.run, atMost: terms.workerCount, hasRows: true)
-    return try await takePart(in: run, plan, begins)
+    return try await takePart(in: run, plan) { begins($0, hasOthers) }
   }
 
   func takePart(
@@ -213,12 +215,20 @@ package final class TableRecord: RunRecord {
   }
 
   /// Removes requests to processes that no longer exist.
-  private func prepare(toTakePartIn run: TableRun) async throws(BatchError) {
+  ///
+  /// - Returns: Whether other processes send heartbeats; those of this machine must exist.
+  private func prepare(toTakePartIn run: TableRun) async throws(BatchError) -> Bool {
     let (tables, lease) = (requireTables(), lease)
-    try await opening.persistently(within: lease) { session throws(BatchError) in
+    return try await opening.persistently(within: lease) { session throws(BatchError) in
       let hosts = try tables.hosts(ofRun: run.run, in: session)
-      guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
-      try tables.request(nil, of: run.run, in: session)
+      if !hosts.contains(where: { $0.isAlive(within: lease) }) {
+        try tables.request(nil, of: run.run, in: session)
+      }
+      let ownName = ProcessInfo.processInfo.hostName
+      return hosts.contains { host in
+        host.isHeard(within: lease)
+          && (host.name != ownName || kill(host.process, 0) == 0 || errno != ESRCH)
+      }
     }
   }
 

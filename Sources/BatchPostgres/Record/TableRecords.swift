@@ -214,25 +214,17 @@ extension RunStatus {
     lease: Duration,
     next: NextStep
   ) {
-    // For a run that has ended, it does not matter how processes left it.
     let isOver = snapshot.run.state != .running
-    let shown = hosts.filter { !isOver || $0.isAlive(within: lease) }.map {
-      Host($0, lease: lease)
-    }
+    let shown = hosts.map { Host($0, lease: lease) }
     var summary = RunSummary(snapshot, of: hosts, lease: lease)
     let alive = shown.filter(\.isAlive)
     if summary.state == .running {
-      let rates = alive.compactMap(\.identifiersPerSecond)
-      let rate = rates.reduce(0, +)
-      if rate > 0 {
-        summary.identifiersPerSecond = rate
-        summary.etaSeconds = Double(summary.total - summary.done) / rate
-      }
       if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
         summary.throttle = hold
-        summary.etaSeconds = nil
         summary.state = hold.hasPrefix("pause") ? .paused : .throttled
       }
+      let rate = alive.compactMap(\.identifiersPerSecond).reduce(0, +)
+      summary.setSpeed(rate > 0 ? rate : nil)
     }
     self.init(summary, in: nil, next: next)
     requests = alive.isEmpty ? nil : snapshot.control.flatMap { RunControl(sharedText: $0) }
@@ -240,7 +232,7 @@ extension RunStatus {
       hosts: shown,
       spans: snapshot.spanCount,
       spansDone: snapshot.doneSpanCount,
-      isBeginning: !isOver && hosts.isEmpty && snapshot.elapsedSeconds < 5
+      isBeginning: !isOver && hosts.isEmpty && snapshot.age < 5
     )
   }
 }
@@ -250,9 +242,9 @@ extension RunStatus.Host {
     self.init(
       name: host.name,
       process: host.process,
+      done: host.done,
       spans: host.spanCount,
-      // A process that misses heartbeats may be waiting.
-      identifiersPerSecond: host.isAlive(within: min(lease, .seconds(5))) ? host.rate : nil,
+      identifiersPerSecond: host.isHeard(within: lease) ? host.rate : nil,
       hold: host.isAlive(within: lease) ? host.hold : nil,
       lastSeenSecondsAgo: host.silence / .seconds(1),
       isAlive: host.isAlive(within: lease),

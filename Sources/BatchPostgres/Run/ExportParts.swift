@@ -37,7 +37,7 @@ package struct ExportParts: Sendable {
 
   /// A file name that no other attempt has; after a failover that lost recent commits, the server
   /// grants spans with the same tokens as before.
-  package func fileName(of positions: Range<Int>, _ format: PostgresExport.Format) -> String {
+  package func fileName(of positions: Range<Int>, _ format: RowFormat) -> String {
     let digits = String(positions.lowerBound)
     let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
     let attempt = String(UInt64.random(in: 0 ... .max), radix: 36)
@@ -118,7 +118,7 @@ package struct ExportParts: Sendable {
   /// A JSON object that names the parts in order; the same bytes on all hosts.
   package func manifest(
     ofJob job: String,
-    _ format: PostgresExport.Format,
+    _ format: RowFormat,
     _ parts: [ExportPart]
   ) -> [UInt8] {
     var json = Array(#"{"job":"#.utf8)

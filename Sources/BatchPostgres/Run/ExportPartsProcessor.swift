@@ -18,7 +18,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   }
 
   let export: PostgresExport
-  let format: PostgresExport.Format
+  let format: RowFormat
   let folder: ExportFolder
   let parts: ExportParts
   /// Receives each part that is recorded.

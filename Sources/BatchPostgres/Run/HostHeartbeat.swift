@@ -30,48 +30,87 @@ package struct HostHeartbeat: Sendable {
   }
 
   /// Enters the process in the run, if the run is unfinished.
+  ///
+  /// The rows of processes on the same machine that fell silent become exits, so that a scheduler
+  /// that restarts a killed process does not add a row each time.
   package func join(
     name: String,
     process: Int32,
+    lease: Duration = .seconds(60),
     in session: PostgresSession
   ) throws(BatchError) {
-    try session.executeAtEase(
-      """
-      INSERT INTO \(tables.host) (run, host, name, process, began_at, seen_at)
-      SELECT run, $2::uuid, $3, $4, clock_timestamp(), clock_timestamp()
-      FROM \(tables.run) WHERE run = $1::uuid AND state = 'running'
-      ON CONFLICT (run, host) DO UPDATE SET seen_at = clock_timestamp()
-      """,
-      .text(run),
-      .text(host),
-      .text(name),
-      .integer(Int64(process))
+    let joined = PostgresStatement(
+      sql: """
+        INSERT INTO \(tables.host) (run, host, name, process, began_at, seen_at, counted_at)
+        SELECT run, $2::uuid, $3, $4, clock_timestamp(), clock_timestamp(), clock_timestamp()
+        FROM \(tables.run) WHERE run = $1::uuid AND state = 'running'
+        ON CONFLICT (run, host) DO UPDATE SET seen_at = clock_timestamp()
+        """,
+      values: [.text(run), .text(host), .text(name), .integer(Int64(process))]
     )
+    let silent = PostgresStatement(
+      sql: """
+        WITH silent AS (
+          DELETE FROM \(tables.host) WHERE run = $1::uuid AND name = $2 AND host <> $3::uuid
+            AND clock_timestamp() - seen_at > $4 * interval '1 millisecond' RETURNING *)
+        INSERT INTO \(tables.exit) (run, host, name, process, exited_at, state, reason, done)
+        SELECT run, host, name, process, seen_at, 'silent', NULL, done FROM silent ON CONFLICT DO NOTHING
+        """,
+      values: [.text(run), .text(name), .text(host), .integer(Int64(lease.milliseconds))]
+    )
+    try session.executeAtEase([joined, silent, tables.exitsBeyondLimit(ofRun: run)])
   }
 
-  /// Sends a heartbeat, with the rate in identifiers per second and the reason for a hold; nil if
-  /// the run, or the process's row, no longer exists.
+  /// What a heartbeat tells the others.
+  package struct Report: Sendable {
+    /// In identifiers per second.
+    package var rate: Double?
+    /// Why the process is held.
+    package var hold: String?
+    /// The number of identifiers that the process has done.
+    package var done = 0
+
+    package init() {}
+  }
+
+  /// Sends a heartbeat; nil if the run, or the process's row, no longer exists.
+  ///
+  /// The run's elapsed time is the time in which any of its processes was alive: each heartbeat
+  /// adds the time since the process's last one that no other has added. A heartbeat never waits
+  /// for the run's row; what it cannot add now, the next one adds.
   package func beat(
-    rate: Double? = nil,
-    hold: String? = nil,
+    _ report: Report = Report(),
     in session: PostgresSession
   ) throws(BatchError) -> Answer? {
     let answer = try session.executeAtEase(
       """
-      UPDATE \(tables.host) AS h SET seen_at = clock_timestamp(), rate = $3::float8, hold = $4
+      WITH counted AS (
+        UPDATE \(tables.run) AS r SET counted_at = greatest(r.counted_at, clock_timestamp()),
+          elapsed = r.elapsed + \(Self.uncounted)
+        FROM \(tables.host) AS h, (
+          SELECT run FROM \(tables.run) WHERE run = $1::uuid AND state = 'running'
+          FOR NO KEY UPDATE SKIP LOCKED) AS free
+        WHERE r.run = free.run AND h.run = r.run AND h.host = $2::uuid RETURNING r.run)
+      UPDATE \(tables.host) AS h SET seen_at = clock_timestamp(), rate = $3::float8, hold = $4, done = $5,
+        counted_at = CASE WHEN EXISTS (SELECT FROM counted) THEN clock_timestamp() ELSE h.counted_at END
       FROM \(tables.run) AS r
       WHERE h.run = $1::uuid AND h.host = $2::uuid AND r.run = h.run RETURNING r.state, r.control
       """,
       .text(run),
       .text(host),
-      rate.map { .real($0) } ?? .null,
-      hold.map { .text($0) } ?? .null
+      report.rate.map { .real($0) } ?? .null,
+      report.hold.map { .text($0) } ?? .null,
+      .integer(Int64(report.done))
     )
     guard answer.count == 1, let state = TableRun.State(rawValue: answer.text(0, 0) ?? "") else {
       return nil
     }
     return Answer(state: state, control: answer.text(0, 1))
   }
+
+  /// The seconds of work of the process `h` that the run `r` does not count yet.
+  static let uncounted =
+    "greatest(0, extract(epoch FROM clock_timestamp() - greatest(r.counted_at, h.counted_at)))::float8"
 
   /// Records how the process ends its part of the run; must be called before the process leaves.
   func enter(_ exit: HostExit, in session: PostgresSession) throws(BatchError) {

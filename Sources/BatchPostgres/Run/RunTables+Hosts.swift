@@ -7,18 +7,17 @@ extension RunTables {
   static let exitLimit = 100
 
   /// The processes of a run: first those that take part or went silent, in the order in which they
-  /// joined, then those that stopped or failed, the newest first.
+  /// joined, then those that ended their part, the newest first.
   ///
-  /// Of equal exits on a machine, includes only the newest, and none if a process has joined there
-  /// since.
+  /// Equal exits on a machine are one, with the sum of what they have done. While the run is
+  /// running, exits are left out if a process has joined on the machine since.
   package func hosts(
     ofRun run: String,
     in session: PostgresSession
   ) throws(BatchError) -> [HostSnapshot] {
     let times = """
       greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8,
-      to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-      extract(epoch FROM seen_at - (SELECT started_at FROM \(self.run) WHERE run = $1::uuid))::float8
+      to_char(seen_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), done
       """
     let present = try session.execute(
       """
@@ -38,9 +37,13 @@ extension RunTables {
     let gone = try session.execute(
       """
       SELECT host, name, process, \(times), state, reason FROM (
-        SELECT DISTINCT ON (name, state, reason) *, exited_at AS seen_at FROM \(exit) AS e
-        WHERE run = $1::uuid AND NOT EXISTS (
-          SELECT FROM \(host) AS h WHERE h.run = e.run AND h.name = e.name AND h.began_at > e.exited_at)
+        SELECT DISTINCT ON (name, state, reason) host, name, process, exited_at AS seen_at, state, reason,
+          sum(done) OVER (PARTITION BY name, state, reason)::bigint AS done
+        FROM \(exit) AS e
+        WHERE run = $1::uuid AND NOT EXISTS (SELECT FROM \(host) AS h WHERE h.run = e.run AND h.host = e.host)
+          AND NOT EXISTS (
+            SELECT FROM \(host) AS h JOIN \(self.run) AS r USING (run)
+            WHERE h.run = e.run AND h.name = e.name AND h.began_at > e.exited_at AND r.state = 'running')
         ORDER BY name, state, reason, exited_at DESC) AS e
       ORDER BY seen_at DESC, host
       """,
@@ -63,32 +66,45 @@ extension RunTables {
     inRun run: String,
     in session: PostgresSession
   ) throws(BatchError) {
-    try session.executeAtEase(
-      """
-      WITH older AS (
-        DELETE FROM \(self.exit) WHERE run = $1::uuid AND host IN (
-          SELECT host FROM \(self.exit) WHERE run = $1::uuid ORDER BY exited_at DESC OFFSET $5))
-      INSERT INTO \(self.exit) (run, host, name, process, exited_at, state, reason)
-      SELECT run, host, name, process, clock_timestamp(), $3, left($4, 4000) FROM \(self.host)
-      WHERE run = $1::uuid AND host = $2::uuid
-      ON CONFLICT DO NOTHING
-      """,
-      .text(run),
-      .text(host),
-      .text(exit.state.rawValue),
-      exit.reason.map { .text($0) } ?? .null,
-      .integer(Int64(Self.exitLimit - 1))
+    let entry = PostgresStatement(
+      sql: """
+        INSERT INTO \(self.exit) (run, host, name, process, exited_at, state, reason, done)
+        SELECT run, host, name, process, clock_timestamp(), $3, left($4, 4000), done FROM \(self.host)
+        WHERE run = $1::uuid AND host = $2::uuid
+        ON CONFLICT (run, host) DO UPDATE SET exited_at = excluded.exited_at, state = excluded.state,
+          reason = excluded.reason, done = excluded.done
+        """,
+      values: [
+        .text(run), .text(host), .text(exit.state.rawValue),
+        exit.reason.map { .text($0) } ?? .null,
+      ]
+    )
+    try session.executeAtEase([entry, exitsBeyondLimit(ofRun: run)])
+  }
+
+  /// The statement that removes the oldest exits of a run.
+  func exitsBeyondLimit(ofRun run: String) -> PostgresStatement {
+    PostgresStatement(
+      sql: """
+        DELETE FROM \(exit) WHERE run = $1::uuid AND host IN (
+          SELECT host FROM \(exit) WHERE run = $1::uuid ORDER BY exited_at DESC, host OFFSET $2)
+        """,
+      values: [.text(run), .integer(Int64(Self.exitLimit))]
     )
   }
 }
 
 package struct HostExit: Sendable, Hashable {
   package enum State: String, Sendable {
+    /// All identifiers of the run are done.
+    case finished
     case stopped, failed
+    /// It sent no more heartbeats.
+    case silent
   }
 
   package let state: State
-  /// The reason, on one line; nil for a process that was asked to stop.
+  /// The reason, on one line; nil if there is none, as for a process that was asked to stop.
   package let reason: String?
 
   package init(_ state: State, because reason: String?) {
@@ -106,8 +122,8 @@ package struct HostSnapshot: Sendable, Hashable {
   package let silence: Duration
   /// The time of its last heartbeat or its exit: ISO 8601 in UTC.
   package let seenAt: String
-  /// The seconds from the beginning of the run until then.
-  package let seenSeconds: Double
+  /// The number of identifiers that it had done by then.
+  package let done: Int
   package fileprivate(set) var rate: Double?
   package fileprivate(set) var hold: String?
   package fileprivate(set) var spanCount = 0
@@ -116,13 +132,16 @@ package struct HostSnapshot: Sendable, Hashable {
 
   package func isAlive(within lease: Duration) -> Bool { exit == nil && silence < lease }
 
+  /// Whether it has sent one of its last heartbeats; a process that misses some may be waiting.
+  package func isHeard(within lease: Duration) -> Bool { isAlive(within: min(lease, .seconds(5))) }
+
   fileprivate init(_ rows: PostgresResult, _ row: Int) {
     host = rows.text(row, 0) ?? ""
     name = rows.text(row, 1) ?? ""
     process = Int32(truncatingIfNeeded: rows.integer(row, 2) ?? 0)
     silence = .seconds(rows.text(row, 3).flatMap(Double.init) ?? 0)
     seenAt = rows.text(row, 4) ?? ""
-    seenSeconds = rows.text(row, 5).flatMap(Double.init) ?? 0
+    done = Int(rows.integer(row, 5) ?? 0)
   }
 }
 #endif

@@ -132,6 +132,42 @@ extension RunTables {
     )
   }
 
+  /// Why identifiers of a run failed, the most frequent reasons first.
+  func failureCounts(
+    ofRun run: String,
+    atMost limit: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> [FailureCount] {
+    var counter = FailureCounter()
+    try session.forEachRow(
+      "SELECT min(position), code, message, count(*) FROM \(failure) WHERE run = $1::uuid"
+        + " GROUP BY code, message ORDER BY 1",
+      [.text(run)]
+    ) { row throws(BatchError) in
+      let failed = FailedIdentifier(
+        position: row.text(0).flatMap { Int($0) } ?? 0,
+        code: row.text(1) ?? "",
+        message: row.text(2) ?? "",
+        attempt: 1,
+        failedAt: ""
+      )
+      counter.add(failed, count: row.text(3).flatMap { Int($0) } ?? 1)
+    }
+    return try counter.counts(atMost: limit) { failed throws(BatchError) in
+      let span = try session.execute(
+        "SELECT first, next FROM \(span) WHERE run = $1::uuid AND first <= $2 ORDER BY first DESC LIMIT 1",
+        .text(run),
+        .integer(Int64(failed.position))
+      )
+      guard let first = span.integer(0, 0), let next = span.integer(0, 1), failed.position < next
+      else {
+        throw Self.damaged("run \(run) has failures in no span")
+      }
+      let list = try list(of: Int(first)..<Int(next), ofRun: run, in: session)
+      return try list.key(at: failed.position - Int(first)).description
+    }
+  }
+
   /// The outcome of each identifier of a run, in one snapshot.
   package func rowOutcomes(
     ofRun run: String,

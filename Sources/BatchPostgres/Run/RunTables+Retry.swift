@@ -36,13 +36,19 @@ extension RunTables {
     case .finished, .acknowledged: break
     }
     let failed = try failed(ofRun: run, in: session).map(\.position)
-    guard !failed.isEmpty else { return false }
+    guard !failed.isEmpty, let ended = try snapshot(ofRun: run, in: session) else { return false }
+    var attempts = ended.failedAttempts
+    attempts.note(
+      FailedAttempt(endedAt: ended.endedAt, failed: failed.count, reasons: ended.reasons)
+    )
     try session.execute(
       """
-      UPDATE \(self.run) SET state = 'running', ended_at = NULL, control = NULL, attempt = attempt + 1
+      UPDATE \(self.run)
+      SET state = 'running', ended_at = NULL, control = NULL, attempt = attempt + 1, failed_attempts = $2
       WHERE run = $1::uuid
       """,
-      .text(run)
+      .text(run),
+      .text(attempts.recorded)
     )
     let spans = try session.execute(
       """

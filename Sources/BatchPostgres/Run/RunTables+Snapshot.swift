@@ -1,6 +1,7 @@
 #if PostgreSQL
 package import BatchRuns
 package import BatchIdentifiers
+import BatchPlatform
 
 package struct TableRunSnapshot: Sendable {
   package let run: TableRun
@@ -10,10 +11,16 @@ package struct TableRunSnapshot: Sendable {
   package let doneSpanCount: Int
   /// When the run ended: ISO 8601 in UTC.
   package let endedAt: String?
-  /// The time since the run began, or from its beginning to its end.
+  /// The time in which processes have worked on the run, as far as they have told.
   package let elapsedSeconds: Double
+  /// The time since the run began, in seconds.
+  package let age: Double
   /// The operator's request, in the requester's form.
   package let control: String?
+  /// What failed before each retry.
+  package let failedAttempts: [FailedAttempt]
+  /// The three most frequent reasons why identifiers failed, once the run is finished.
+  package let reasons: [FailureCount]
 }
 
 extension RunTables {
@@ -34,7 +41,7 @@ extension RunTables {
         SELECT \(names) FROM \(span) WHERE run = $1::uuid AND done
         UNION ALL SELECT \(names) FROM \(ledger) WHERE run = $1::uuid)
       SELECT \(TableRun.columns), to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-        extract(epoch FROM coalesce(r.ended_at, clock_timestamp()) - r.started_at)::float8, r.control,
+        r.elapsed, extract(epoch FROM clock_timestamp() - r.started_at)::float8, r.control, r.failed_attempts,
         (SELECT count(*) FROM \(span) WHERE run = $1::uuid),
         (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), sums.*
       FROM \(self.run) AS r, (SELECT \(sums) FROM done) AS sums WHERE r.run = $1::uuid
@@ -44,7 +51,7 @@ extension RunTables {
     guard rows.count == 1 else { return nil }
     let next = TableRun.columnCount
     let shared = try TableRun(rows, 0, from: session)
-    let outcomes = rows.outcomes(0, from: next + 6)
+    let outcomes = rows.outcomes(0, from: next + 8)
     if shared.state == .finished || shared.state == .acknowledged, outcomes.total != shared.total {
       throw Self.damaged(
         "run \(run) is \(shared.state.rawValue) in _batch_run, with \(outcomes.total.grouped) of"
@@ -54,12 +61,17 @@ extension RunTables {
     return TableRunSnapshot(
       run: shared,
       outcomes: outcomes,
-      chunks: Int(rows.integer(0, next + 5) ?? 0),
-      spanCount: Int(rows.integer(0, next + 3) ?? 0),
-      doneSpanCount: Int(rows.integer(0, next + 4) ?? 0),
+      chunks: Int(rows.integer(0, next + 7) ?? 0),
+      spanCount: Int(rows.integer(0, next + 5) ?? 0),
+      doneSpanCount: Int(rows.integer(0, next + 6) ?? 0),
       endedAt: rows.text(0, next),
       elapsedSeconds: rows.text(0, next + 1).flatMap(Double.init) ?? 0,
-      control: rows.text(0, next + 2)
+      age: rows.text(0, next + 2).flatMap(Double.init) ?? 0,
+      control: rows.text(0, next + 3),
+      failedAttempts: rows.text(0, next + 4).map { [FailedAttempt](recorded: $0) } ?? [],
+      // The keys are gone once somebody has removed the lists.
+      reasons: shared.state != .running && outcomes.failed > 0
+        ? (try? failureCounts(ofRun: run, atMost: 3, in: session)) ?? [] : []
     )
   }
 
@@ -67,6 +79,17 @@ extension RunTables {
     for table in [exit, host, list, ledger, tally, failure, passedOver, part, span, self.run] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
     }
+  }
+}
+
+extension [FailedAttempt] {
+  /// The column `failed_attempts`; empty if it was changed by hand.
+  init(recorded text: String) {
+    self = (try? JSONDecoder().decode(Self.self, from: Data(text.utf8))) ?? []
+  }
+
+  var recorded: String {
+    (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "[]"
   }
 }
 #endif

@@ -14,7 +14,7 @@ package import BatchIdentifiers
 /// | `_batch_failure` | an identifier that failed alone |
 /// | `_batch_passed_over` | the identifiers of a chunk that neither changed nor failed |
 /// | `_batch_part` | a file of an export that hosts share |
-/// | `_batch_exit` | how a process that took part in an unfinished run ended |
+/// | `_batch_exit` | how a process that took part in a run ended, and what it has done |
 ///
 /// Neither heartbeats nor chunks write to a span. The transaction of a chunk only holds a shared
 /// lock on its span until it ends; ``SpanFence`` explains why.
@@ -167,7 +167,8 @@ package struct RunTables: Sendable, Hashable {
           state text NOT NULL CHECK (state IN ('running', 'finished', 'acknowledged', 'setAside')),
           fingerprint text NOT NULL, metadata bytea NOT NULL, total bigint NOT NULL,
           started_at timestamptz NOT NULL, ended_at timestamptz, control text,
-          attempt int NOT NULL DEFAULT 1)
+          attempt int NOT NULL DEFAULT 1, failed_attempts text,
+          elapsed float8 NOT NULL DEFAULT 0, counted_at timestamptz NOT NULL DEFAULT clock_timestamp())
         """,
         "CREATE INDEX ON \(run) (job)",
       ]
@@ -176,7 +177,8 @@ package struct RunTables: Sendable, Hashable {
         """
         CREATE TABLE \(host) (
           run uuid NOT NULL, host uuid NOT NULL, name text NOT NULL, process int NOT NULL,
-          began_at timestamptz NOT NULL, seen_at timestamptz NOT NULL, rate float8, hold text,
+          began_at timestamptz NOT NULL, seen_at timestamptz NOT NULL, counted_at timestamptz NOT NULL,
+          done bigint NOT NULL DEFAULT 0, rate float8, hold text,
           PRIMARY KEY (run, host)) WITH (fillfactor = 50)
         """
       ]
@@ -230,7 +232,8 @@ package struct RunTables: Sendable, Hashable {
         """
         CREATE TABLE \(exit) (
           run uuid NOT NULL, host uuid NOT NULL, name text NOT NULL, process int NOT NULL,
-          exited_at timestamptz NOT NULL, state text NOT NULL, reason text, PRIMARY KEY (run, host))
+          exited_at timestamptz NOT NULL, state text NOT NULL, reason text, done bigint NOT NULL,
+          PRIMARY KEY (run, host))
         """
       ]
     case "_batch_part":

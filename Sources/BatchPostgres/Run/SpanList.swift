@@ -67,20 +67,24 @@ enum SpanList {
 }
 
 extension RunTables {
+  /// The identifiers of a span, in the caller's transaction if there is one.
+  ///
   /// - Throws: `BatchError` of code `damagedFile` if the identifiers are not what was written.
   package func list(
     of span: Range<Int>,
     ofRun run: String,
     in session: PostgresSession
   ) throws(BatchError) -> IdentifierList {
-    let found = try session.transaction(TransactionOptions(isReadOnly: true)) {
-      () throws(BatchError) in
+    let read = { () throws(BatchError) in
       try session.execute(
         "SELECT bytes FROM \(list) WHERE run = $1::uuid AND first = $2",
         .text(run),
         .integer(Int64(span.lowerBound))
       )
     }
+    let found =
+      try session.isInTransaction
+      ? read() : session.transaction(TransactionOptions(isReadOnly: true), read)
     let place = Self.place(of: span, run)
     guard found.count == 1, let bytes = found.blob(0, 0) else {
       throw Self.damaged("\(place) have no identifiers in _batch_list")

@@ -228,13 +228,17 @@ extension RunTables {
     )
   }
 
-  /// Records that all spans of a run are done.
+  /// Records that all spans of a run are done; `host` is the process that does so.
   ///
   /// - Returns: Whether this call ended the run, which is true for only one host. That host reports
   ///   the end.
   /// - Throws: `BatchError` of code `damagedFile` if spans of the run are missing, or a span is
   ///   recorded as done without the outcome of each of its positions.
-  package func finish(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+  package func finish(
+    _ run: String,
+    by host: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> Bool {
     try session.transaction(.bookkeeping) { () throws(BatchError) in
       // A reported end must be on disk, with everything committed before, whatever the role's
       // setting.
@@ -266,11 +270,15 @@ extension RunTables {
       }
       return try session.execute(
         """
-        UPDATE \(self.run) SET state = 'finished', ended_at = clock_timestamp()
+        UPDATE \(self.run) AS r SET state = 'finished', ended_at = clock_timestamp(),
+          elapsed = r.elapsed + coalesce((
+            SELECT \(HostHeartbeat.uncounted) FROM \(self.host) AS h
+            WHERE h.run = r.run AND h.host = $2::uuid), 0)
         WHERE run = $1::uuid AND state = 'running'
           AND NOT EXISTS (SELECT FROM \(span) WHERE run = $1::uuid AND NOT done)
         """,
-        .text(run)
+        .text(run),
+        .text(host)
       ).affectedCount == 1
     }
   }

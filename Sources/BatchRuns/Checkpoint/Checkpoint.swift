@@ -5,7 +5,8 @@ package import SystemPackage
 /// The file of a run: its metadata, the identifiers it selected, and its progress.
 ///
 /// The selection is written once. Progress is appended in records whose cost does not depend on the
-/// length of the list.
+/// length of the list. Those of a long run replace the last one, except for one in each hundredth
+/// of its time, so that the file does not grow with time.
 package final class Checkpoint {
   package let path: FilePath
   package let owner: UInt32
@@ -15,8 +16,18 @@ package final class Checkpoint {
   /// How often each failed identifier in the file was tried, by position.
   package private(set) var failedAttempts: [Int: Int] = [:]
   private var log: IdentifierFileLog?
+  /// The last record of this process, if it may be replaced, and the time of the one before it.
+  private var replaceable: (progress: RunProgress, after: Double)?
   /// Stores the records instead of a file, and syncs them on request.
-  private var keep: ((_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void)?
+  private var keep: Keep?
+
+  /// The passed-over identifiers of a record that could not be replaced, and may be cut off.
+  private var lost: PassedOverRecord?
+
+  /// Stores a record, which may replace the last one, and syncs it on request.
+  package typealias Keep = (
+    _ entry: CheckpointEntry, _ replacesLast: Bool, _ sync: Bool
+  ) throws(BatchError) -> Void
 
   /// Opens the checkpoint of a run for reading; never changes the file.
   package convenience init(reading path: FilePath) throws(BatchError) {
@@ -38,7 +49,7 @@ package final class Checkpoint {
     metadata: RunMetadata,
     progress: RunProgress,
     failedAttempts: [Int: Int],
-    keep: @escaping (_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) -> Void
+    keep: @escaping Keep
   ) {
     path = ""
     owner = 0
@@ -142,16 +153,39 @@ package final class Checkpoint {
   }
 
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
-    try append(.progress(progress), sync: sync)
+    let (last, time) = (replaceable, progress.elapsedSeconds)
+    replaceable = nil
+    let record = progress.following(lost)
+    if let last, time - last.after < time / 100, progress.state.isGoingOn, last.progress.isShort {
+      let joined = record.following(last.progress.passedOver)
+      lost = joined.passedOver
+      try append(.progress(joined), replacingLast: true, sync: sync)
+      replaceable = (joined, last.after)
+    } else {
+      try append(.progress(record), sync: sync)
+      if record.state.isGoingOn {
+        replaceable = (record, last?.progress.elapsedSeconds ?? time)
+      }
+    }
+    lost = nil
     self.progress = progress
     // The record now contains them; later records must not.
     self.progress.passedOver = nil
   }
 
-  private func append(_ entry: CheckpointEntry, sync: Bool) throws(BatchError) {
-    if let keep { return try keep(entry, sync) }
+  private func append(
+    _ entry: CheckpointEntry,
+    replacingLast replacesLast: Bool = false,
+    sync: Bool
+  ) throws(BatchError) {
+    if let keep { return try keep(entry, replacesLast, sync) }
     try openForAppending()
-    try log?.append(kind: entry.kind, payload: entry.payload, sync: sync)
+    try log?.append(
+      kind: entry.kind,
+      payload: entry.payload,
+      replacingLast: replacesLast,
+      sync: sync
+    )
   }
 
   /// Opens the file for records, which only one process can do at a time.
@@ -202,6 +236,7 @@ package final class Checkpoint {
     let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
     let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
     guard replaces || !new.isEmpty else { return }
+    replaceable = nil
     var start = 0
     repeat {
       let end = min(start + FailureRecord.maximumCount, new.count)

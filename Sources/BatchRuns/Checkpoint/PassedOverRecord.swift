@@ -44,6 +44,14 @@ package struct PassedOverRecord: Codable, Sendable {
     append(Piece(first: first, bytes: passedOver.packed(from: 0)))
   }
 
+  /// The record of the pieces of an earlier record and of this one.
+  func following(_ earlier: PassedOverRecord) -> PassedOverRecord {
+    if replaces { return self }
+    var joined = earlier
+    joined.pieces += pieces
+    return joined
+  }
+
   /// Adds the positions to those of earlier records, or replaces them.
   package func apply(
     to passedOver: inout RowOutcomes.PassedOverPositions

@@ -17,6 +17,19 @@ public enum RunState: String, Codable, Sendable {
 
   package var isGoingOn: Bool { self == .running || self == .throttled || self == .paused }
 
+  /// The state in words.
+  package var words: String {
+    switch self {
+    case .running: "running"
+    case .throttled: "held back"
+    case .paused: "paused"
+    case .stopped: "stopped"
+    case .completed: "completed"
+    case .completedWithFailures: "completed with failures"
+    case .failed: "failed"
+    }
+  }
+
   /// Whether the run is over, so that nothing is left to resume.
   public var isFinished: Bool { self == .completed || self == .completedWithFailures }
 }
@@ -36,6 +49,8 @@ package struct RunProgress: Codable, Sendable {
   package var identifiersPerSecond: Double?
   /// When this was written, in seconds since 1970, so that a live run's times can be extrapolated.
   package var recordedAt: Double?
+  /// The number of failed identifiers that a retry has not come to yet; nil if it is no retry.
+  package var remaining: Int?
   /// The number of identifiers done at the last resumption.
   package var resumedAt = 0
   package var peakResidentBytes = 0
@@ -57,6 +72,8 @@ package struct RunProgress: Codable, Sendable {
   package var isAcknowledged: Bool?
   /// Whether the run last retried failed identifiers.
   package var isRetry: Bool?
+  /// What failed before each retry, the last one last.
+  package var failedAttempts: [FailedAttempt]?
   /// The passed-over identifiers of chunks that no earlier record lists as done.
   package var passedOver: PassedOverRecord?
   /// In ISO 8601 and UTC.
@@ -77,4 +94,15 @@ package struct RunProgress: Codable, Sendable {
 
   /// Whether only the steps after the end remain: the report, the hooks, and the answer.
   package var awaitsAcknowledgement: Bool { state.isFinished && isAcknowledged == false }
+
+  /// Whether another record may repeat what this one passes over.
+  var isShort: Bool { passedOver?.pieces.count ?? 0 < PassedOverRecord.byteLimit / 16 }
+
+  /// This record with what an earlier one passes over.
+  func following(_ earlier: PassedOverRecord?) -> RunProgress {
+    guard let earlier else { return self }
+    var joined = self
+    joined.passedOver = passedOver?.following(earlier) ?? earlier
+    return joined
+  }
 }

@@ -93,8 +93,8 @@ struct RunExecution<Part: RunPart> {
     case .released: try part.release()
     case .tuned(let throttle): part.tune(throttle)
     case .message(let message): onEvent(.message(message))
-    case .looked:
-      if try part.pass() { tellProgress(every: .zero) }
+    case .looked(let stalled):
+      if try part.pass(stalled) { tellProgress(every: .zero) }
       // Reporting progress shows that the run is alive, however long a chunk or a hold takes.
       tellProgress(every: max(terms.progressInterval, .seconds(1)))
     }

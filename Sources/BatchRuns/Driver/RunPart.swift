@@ -52,10 +52,10 @@ package protocol RunPart {
   /// Notes that settings have changed.
   func tune(_ throttle: RunPolicy.Throttle)
 
-  /// Notes that time passes.
+  /// Notes that time passes, and the chunk that takes unusually long, if one does.
   ///
   /// - Returns: Whether a wait that has begun or ended is to be reported at once.
-  func pass() throws(BatchError) -> Bool
+  func pass(_ stalled: StalledChunk?) throws(BatchError) -> Bool
 
   /// Whether nothing was reported for `interval`; if so, a report is assumed to follow.
   func shouldTell(every interval: Duration) -> Bool

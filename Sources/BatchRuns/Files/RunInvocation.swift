@@ -1,4 +1,5 @@
 import BatchPlatform
+import SystemPackage
 
 /// Who started a run, and from where.
 public struct RunInvocation: Hashable, Sendable, Codable {
@@ -26,5 +27,26 @@ public struct RunInvocation: Hashable, Sendable, Codable {
     self.version = version
     self.command = command
     self.jobFile = jobFile
+  }
+
+  /// The command that continues the run, for a shell; nil for a run by a program, or if a value on
+  /// the command line is secret.
+  package var continuation: String? {
+    guard let command, !command.contains(where: { $0.hasSuffix("(secret)") }) else { return nil }
+    let name = command.first.flatMap { FilePath($0).lastComponent?.string } ?? "batch"
+    let words = command.dropFirst().filter {
+      !["--fresh", "--again", "--finish-first"].contains($0)
+    }
+    return ([name] + words).map(\.quotedForShell).joined(separator: " ")
+  }
+}
+
+extension String {
+  /// Quotes the text for the command line of a shell, if necessary.
+  package var quotedForShell: String {
+    let isPlain = allSatisfy {
+      $0.isASCII && ($0.isLetter || $0.isNumber || "_-./,:@%+=".contains($0))
+    }
+    return isPlain && !isEmpty ? self : "'\(replacing("'", with: "'\\''"))'"
   }
 }

@@ -18,6 +18,8 @@ package struct FoundRun<Record> {
   package let isRetry: Bool
   /// Where the run is recorded, for error messages.
   package let place: String?
+  /// The command that continues the run; nil if it is not known.
+  package let command: String?
   /// Why the run can neither be resumed nor concluded.
   package let obstacle: BatchError?
   package let record: Record
@@ -28,6 +30,7 @@ package struct FoundRun<Record> {
     runID: String?,
     isRetry: Bool = false,
     at place: String?,
+    continuedBy command: String? = nil,
     obstacle: BatchError? = nil
   ) {
     self.record = record
@@ -35,6 +38,7 @@ package struct FoundRun<Record> {
     self.runID = runID
     self.isRetry = isRetry
     self.place = place
+    self.command = command
     self.obstacle = obstacle
   }
 }

@@ -98,8 +98,9 @@ extension FoundRun {
       .unfinishedRun,
       "\(name) of this job is unfinished",
       at: place,
-      remedy: runID.map { "finish it first: batch run --run-id \($0)" }
-        ?? "finish it first: batch run without --run-id"
+      remedy: command.map { "finish it first: \($0) (--finish-first does)" }
+        ?? runID.map { "finish it first, with the run ID \($0.quotedForMessage)" }
+        ?? "finish it first, without a run ID"
     )
   }
 }

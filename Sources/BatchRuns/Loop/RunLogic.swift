@@ -93,8 +93,8 @@ package struct RunLogic {
     /// Settings have changed.
     case tuned(RunPolicy.Throttle)
     case message(String)
-    /// A tick of the clock, without anything else to report.
-    case looked
+    /// A tick of the clock, and the chunk that takes longest, if that is unusually long.
+    case looked(StalledChunk?)
   }
 
   /// What the logic must know about the code that performs its effects.
@@ -157,6 +157,10 @@ package struct RunLogic {
   private var isClaiming = false
   private var stopsWhenClaimed = false
   private var hasEnded = false
+  /// What chunks in flight are busy with, by first position, and since when.
+  private var steps: [Int: (positions: Range<Int>, phase: StalledChunk.Phase, since: Duration)] =
+    [:]
+  private var now = Duration.zero
   /// The effects not yet returned.
   private var effects: [Effect] = []
   package private(set) var failure: BatchError?
@@ -199,14 +203,17 @@ package struct RunLogic {
   }
 
   package mutating func hear(_ answer: Answer, at moment: Moment) -> [Effect] {
+    now = moment.now
     if let complaint = moment.complaint { tell(.message(complaint)) }
     switch answer {
     case .prepared(let chunk, let worker, let end, let byteCount, let duration):
+      steps[chunk.lowerBound] = nil
       regulate(moment)
       perform(
         machine.prepared(chunk, worker: worker, upTo: end, holding: byteCount, took: duration)
       )
     case .failedToPrepare(let chunk, let worker, let error, let byteCount):
+      steps[chunk.lowerBound] = nil
       note(error, of: chunk)
       // Once the grace period of a stop is over, a handler that was ended or is late is not at
       // fault.
@@ -222,14 +229,18 @@ package struct RunLogic {
         )
       )
     case .committed(let chunk, let commit):
+      steps[chunk.lowerBound] = nil
       tell(.committed(chunk, commit))
       errors[chunk.lowerBound] = nil
       throttle.committed(chunk.count, took: commit.duration, at: moment.now)
       throttle.logBytes = commit.logBytes
       regulate(moment)
       perform(machine.committed(chunk, took: commit.duration))
-    case .failedToCommit(let chunk, let error) where error.code == .leaseLost: lose(chunk)
+    case .failedToCommit(let chunk, let error) where error.code == .leaseLost:
+      steps[chunk.lowerBound] = nil
+      lose(chunk)
     case .failedToCommit(let chunk, let error):
+      steps[chunk.lowerBound] = nil
       note(error, of: chunk)
       let isTransient = error.isTransient || isExcused(error, moment)
       settle(chunk, machine.failedToCommit(chunk, isTransient: isTransient))
@@ -261,7 +272,7 @@ package struct RunLogic {
     case .tick:
       mayEmptyLog = true
       regulate(moment)
-      tell(.looked)
+      tell(.looked(stalled))
       tick()
     case .emptiedLog(let bytes):
       throttle.emptiedLog(to: bytes)
@@ -285,6 +296,16 @@ package struct RunLogic {
   }
 
   private mutating func tell(_ event: Event) { effects.append(.tell(event)) }
+
+  private var stalled: StalledChunk? {
+    let oldest = steps.values.min { $0.since < $1.since }
+    guard let oldest, now - oldest.since >= StalledChunk.limit else { return nil }
+    return StalledChunk(
+      positions: oldest.positions,
+      phase: oldest.phase,
+      time: now - oldest.since
+    )
+  }
 
   /// Schedules the next check of the conditions, even if a chunk takes long.
   private mutating func tick() {
@@ -448,9 +469,12 @@ package struct RunLogic {
       switch action {
       case .prepare(let chunk, let worker):
         hasBegun = true
+        steps[chunk.lowerBound] = (chunk, .preparing, now)
         let isLastTry = machine.tries(of: chunk) >= backoff.limit
         effects.append(.prepare(chunk, worker: worker, isLastTry: isLastTry))
-      case .commit(let chunk): effects.append(.commit(chunk))
+      case .commit(let chunk):
+        steps[chunk.lowerBound] = (chunk, .committing, now)
+        effects.append(.commit(chunk))
       case .rest(let chunk, let attempt): rest(chunk, before: attempt)
       case .discard(let chunk): effects.append(.discard(chunk))
       case .claim(let own):

@@ -59,6 +59,15 @@ package final class RunSession {
     elapsedBefore = max(progress.elapsedSeconds, elapsedSeconds)
     self.selection = selection
     throttledBefore = progress.throttledSeconds ?? 0
+    if retried != nil, progress.state.isFinished {
+      let attempt = FailedAttempt(
+        endedAt: progress.endedAt,
+        failed: progress.done.outcomes.failed,
+        reasons: (try? checkpoint.failureCounts(atMost: 3)) ?? []
+      )
+      progress.failedAttempts = progress.failedAttempts ?? []
+      progress.failedAttempts?.note(attempt)
+    }
     progress.goOn()
     progress.isRetry = retried == nil ? nil : true
     if selection > .zero { progress.selectionSeconds = selection / .seconds(1) }
@@ -269,6 +278,7 @@ package final class RunSession {
     progress.elapsedSeconds = elapsedSeconds
     progress.processSeconds = elapsedSeconds - elapsedBefore
     progress.identifiersPerSecond = identifiersPerSecond
+    progress.remaining = retried == nil ? nil : toDo - doneHere
     progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
     progress.recordedAt = Date.now.timeIntervalSince1970
     progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
@@ -298,12 +308,7 @@ package final class RunSession {
     summary.processSeconds = elapsedSeconds - elapsedBefore
     summary.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     summary.failure = failure
-    if let speed = identifiersPerSecond {
-      summary.identifiersPerSecond = speed
-      if progress.state == .running, progress.waiting == nil {
-        summary.etaSeconds = Double(toDo - doneHere) / speed
-      }
-    }
+    summary.setSpeed(identifiersPerSecond, remaining: toDo - doneHere)
     return summary
   }
 }

@@ -250,9 +250,9 @@ extension RunPolicy {
 }
 
 extension BatchError {
-  /// An error that reports the first ten errors, one per line; nil if there are none.
+  /// An error that reports the first hundred errors, one per line; nil if there are none.
   package static func joining(_ errors: [BatchError]) -> BatchError? {
-    let limit = 10
+    let limit = 100
     guard var first = errors.first else { return nil }
     if errors.count == 1 { return first }
     if let remedy = first.remedy { first.message += "; \(remedy)" }

@@ -6,6 +6,8 @@ public enum RunEvent: Sendable {
   case started(RunSummary)
   /// An unfinished run was resumed.
   case resumed(RunSummary)
+  /// This process takes part in a run on which others are working.
+  case joined(RunSummary)
   /// The failed identifiers are being retried.
   case retryingFailures(RunSummary)
   /// Chunks were committed.
@@ -27,6 +29,7 @@ public enum RunEvent: Sendable {
     switch self {
     case .started: "started"
     case .resumed: "resumed"
+    case .joined: "joined"
     case .retryingFailures: "retryingFailures"
     case .progress: "progress"
     case .throttled: "throttled"

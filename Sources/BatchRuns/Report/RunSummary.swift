@@ -28,6 +28,8 @@ public struct RunSummary: Sendable, Encodable {
   public var lastSeenAt: String?
   /// Whether the process was killed before it could record the end of the run.
   public var wasKilled = false
+  /// Whether `--fresh` has set the run aside, unfinished, so that it is not resumed.
+  public package(set) var isSetAside = false
   /// How long the run has taken, over all resumptions.
   public var elapsedSeconds: Double
   /// The part of `elapsedSeconds` spent by the last process; nil if only the run's end is known.
@@ -58,8 +60,10 @@ public struct RunSummary: Sendable, Encodable {
   public var stopReason: String?
   /// The error that stopped the run, on one line.
   public var error: String?
-  /// The three most frequent reasons why identifiers failed, once a run recorded in a file is finished.
+  /// The three most frequent reasons why identifiers failed, once the run is finished.
   public package(set) var reasons: [FailureCount] = []
+  /// What failed before each of the last retries, the last one last.
+  public package(set) var failedAttempts: [FailedAttempt] = []
   /// The error that stopped the run in this process; not part of the JSON.
   public var failure: BatchError? {
     didSet { error = failure?.description ?? error }
@@ -77,10 +81,10 @@ public struct RunSummary: Sendable, Encodable {
   private enum CodingKeys: String, CodingKey {
     case runID
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
-    case startedAt, endedAt, lastSeenAt, wasKilled, processSeconds
+    case startedAt, endedAt, lastSeenAt, wasKilled, isSetAside, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case invalidTexts
-    case throttle, throttledSeconds, waiting, stopReason, error, reasons
+    case throttle, throttledSeconds, waiting, stopReason, error, reasons, failedAttempts
   }
 
   /// Encodes every field; missing values are `null`.
@@ -99,6 +103,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(endedAt, forKey: .endedAt)
     try container.encode(lastSeenAt, forKey: .lastSeenAt)
     try container.encode(wasKilled, forKey: .wasKilled)
+    if isSetAside { try container.encode(isSetAside, forKey: .isSetAside) }
     try container.encode((elapsedSeconds * 1000).rounded() / 1000, forKey: .elapsedSeconds)
     let ofProcess = processSeconds.map { ($0 * 1000).rounded() / 1000 }
     try container.encode(ofProcess, forKey: .processSeconds)
@@ -117,6 +122,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
     if !reasons.isEmpty { try container.encode(reasons, forKey: .reasons) }
+    if !failedAttempts.isEmpty { try container.encode(failedAttempts, forKey: .failedAttempts) }
   }
 }
 
@@ -127,6 +133,20 @@ extension RunSummary {
     if state == .completedWithFailures {
       reasons = (try? checkpoint.failureCounts(atMost: 3)) ?? []
     }
+  }
+
+  /// Sets the speed, and the time left at that speed, unless nobody works on the run or it waits.
+  ///
+  /// `remaining` is the number of identifiers left; nil for those without an outcome.
+  package mutating func setSpeed(
+    _ perSecond: Double?,
+    remaining: Int? = nil,
+    isLive: Bool = true
+  ) {
+    identifiersPerSecond = perSecond
+    etaSeconds = nil
+    guard let perSecond, perSecond > 0, isLive, state == .running, waiting == nil else { return }
+    etaSeconds = Double(remaining ?? total - done) / perSecond
   }
 
   /// The summary of a completed run of a job, from its result.
@@ -192,5 +212,6 @@ extension RunSummary {
     waiting = progress.waiting
     stopReason = progress.stopReason
     error = progress.error
+    failedAttempts = progress.failedAttempts ?? []
   }
 }

@@ -2,7 +2,7 @@ package import BatchIdentifiers
 package import BatchJobs
 package import BatchRuns
 
-package struct SQLiteJob: JobStore {
+package struct SQLiteJob: JobPlanner {
   private let job: Job
 
   package init(_ job: Job) { self.job = job }

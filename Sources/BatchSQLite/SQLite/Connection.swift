@@ -124,7 +124,7 @@ package final class Connection {
       unsafe values.register(in: handle) == SQLITE_OK,
       unsafe collector.register(in: handle) == SQLITE_OK,
       unsafe functions.register(in: handle) == SQLITE_OK,
-      unsafe TextCollation.register(in: handle) == SQLITE_OK,
+      unsafe SwiftCollation.register(in: handle) == SQLITE_OK,
       unsafe RegularExpressionFunction.register(in: handle) == SQLITE_OK
     else {
       throw error(unsafe sqlite3_errcode(handle), "create function", sql: nil)

@@ -20,33 +20,7 @@ extension BulkChange {
       guard enforcesForeignKeys else { return false }
       return try !ownReferences(in: connection).isEmpty
     }
-    let table = SQLValue.text(entity.table)
-    let unique = try connection.texts(
-      """
-      SELECT c.name FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
-      WHERE i."unique" AND c.name IS NOT NULL
-      """,
-      table
-    )
-    // Expressions, conditions and generated columns mention columns only in their SQL text.
-    let texts = try connection.texts(
-      """
-      SELECT s.sql FROM pragma_index_list(?1) AS i JOIN sqlite_schema AS s ON s.name = i.name
-      WHERE i."unique" AND s.sql IS NOT NULL
-        AND (i.partial OR EXISTS (SELECT 1 FROM pragma_index_info(i.name) WHERE name IS NULL))
-      UNION ALL
-      SELECT s.sql FROM sqlite_schema AS s WHERE s.type = 'table' AND lower(s.name) = lower(?1)
-        AND EXISTS (
-          SELECT 1 FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
-          JOIN pragma_table_xinfo(?1) AS x ON x.name = c.name
-          WHERE i."unique" AND x.hidden IN (2, 3))
-      """,
-      table
-    ).map { $0.lowercased() }
-    return writtenColumns.contains { column in
-      unique.contains { SQLName.equal($0, column) }
-        || texts.contains { $0.contains(column.lowercased()) }
-    }
+    return try entity.hasUniqueIndex(over: writtenColumns, in: connection)
   }
 
   private struct OwnReference {
@@ -146,5 +120,42 @@ extension IdentifierQuery {
     try bind(to: statement)
     guard let limit else { return try statement.step() }
     return try connection.within(limit) { () throws(BatchError) in try statement.step() }
+  }
+}
+
+extension Entity {
+  /// Whether a unique index may depend on some of the columns, so that the order in which rows get
+  /// other values affects the outcome.
+  package func hasUniqueIndex(
+    over columns: [String],
+    in connection: Connection
+  ) throws(BatchError) -> Bool {
+    let name = SQLValue.text(table)
+    let unique = try connection.texts(
+      """
+      SELECT c.name FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
+      WHERE i."unique" AND c.name IS NOT NULL
+      """,
+      name
+    )
+    // Expressions, conditions and generated columns mention columns only in their SQL text.
+    let texts = try connection.texts(
+      """
+      SELECT s.sql FROM pragma_index_list(?1) AS i JOIN sqlite_schema AS s ON s.name = i.name
+      WHERE i."unique" AND s.sql IS NOT NULL
+        AND (i.partial OR EXISTS (SELECT 1 FROM pragma_index_info(i.name) WHERE name IS NULL))
+      UNION ALL
+      SELECT s.sql FROM sqlite_schema AS s WHERE s.type = 'table' AND lower(s.name) = lower(?1)
+        AND EXISTS (
+          SELECT 1 FROM pragma_index_list(?1) AS i, pragma_index_info(i.name) AS c
+          JOIN pragma_table_xinfo(?1) AS x ON x.name = c.name
+          WHERE i."unique" AND x.hidden IN (2, 3))
+      """,
+      name
+    ).map { $0.lowercased() }
+    return columns.contains { column in
+      unique.contains { SQLName.equal($0, column) }
+        || texts.contains { $0.contains(column.lowercased()) }
+    }
   }
 }

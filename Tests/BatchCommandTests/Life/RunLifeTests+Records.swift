@@ -15,7 +15,8 @@ extension RunLifeTests {
     try life.expectDone()
     let (process, held) = try life.hold("--run-id", "tue")
     try life.end(process, by: SIGTERM)
-    let words = ["run \"tue\" of this job is unfinished", "--run-id tue"]
+    let end = world.hasJobFile ? "--run-id tue (--finish-first does)" : "with the run ID \"tue\""
+    let words = ["run \"tue\" of this job is unfinished; finish it first", end]
     try life.expectRefusal("--run-id", "wed", says: words)
     if world.hasJobFile {
       #expect(try life.object("plan", "--run-id", "wed")["next"] as? String == "refuse")

@@ -222,7 +222,7 @@ import Testing
     #expect(try life.run("--fresh", expecting: 5).events.isEmpty)
     #expect(try life.ask("status").output.contains("host "))
     let second = try life.start(["--join-only"])
-    #expect(try second.wait(forEvent: "resumed")["run"] as? String == held["run"] as? String)
+    #expect(try second.wait(forEvent: "joined")["run"] as? String == held["run"] as? String)
     try life.ask("set", "throttle.identifiersPerSecond=none")
     let ends = try [first, second].map { try life.end(of: $0) }
     #expect(ends.allSatisfy { $0.run == held["run"] as? String && $0.done == life.rows })

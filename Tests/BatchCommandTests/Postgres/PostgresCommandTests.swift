@@ -385,8 +385,9 @@ import Testing
     #expect(runs.map { $0["runID"] as? String } == ["tuesday", "monday"])
     #expect(runs.map { $0["action"] as? String } == ["update", "update"])
     #expect(runs.map { $0["entity"] as? String } == ["t", "t"])
-    let lines = try job.batch("history", "job.json").output.split(separator: "\n")
-    #expect(lines.count == 3)
+    let all = try job.batch("history", "job.json").output.split(separator: "\n")
+    #expect(all.count == 5 && all[2].contains(", run ID tuesday"), "\(all)")
+    let lines = all.filter { !$0.hasPrefix(" ") }
     #expect(lines.allSatisfy { $0.count <= 80 })
     #expect(lines[1].contains(" failures ") && lines[2].contains(" completed "), "\(lines)")
     let first = try #require(runs[1]["run"] as? String)

@@ -51,6 +51,14 @@ import Testing
     )
     #expect(try Self.failed(job) == "77 24999 ")
     #expect(try Self.attempts(job) == "2 2")
+    let reasons = try #require(last["reasons"] as? [[String: Any]])
+    #expect(reasons.map { $0["count"] as? Int } == [2] && reasons[0]["firstKey"] as? String == "77")
+    let attempts = try #require(last["failedAttempts"] as? [[String: Any]])
+    #expect(attempts.map { $0["failed"] as? Int } == [6])
+    let earlier = try #require(attempts[0]["reasons"] as? [[String: Any]])
+    #expect(earlier.map { $0["count"] as? Int } == [6] && earlier[0]["firstKey"] as? String == "1")
+    let history = try job.batch("history", "job.json").output
+    #expect(history.contains(", 6 failed before a retry"), "\(history)")
     #expect(try job.batch("ids", "job.json", "--outcome", "unchanged").output == unchanged)
 
     #expect(try job.batch("retry-failed", "job.json").status == 4)
@@ -154,7 +162,7 @@ import Testing
     let first = try BatchProgram(["retry-failed", "job.json", "--json"], in: job.directory)
     #expect(try first.event("retryingFailures") != nil)
     let second = try job.start("--join-only")
-    #expect(try second.event("resumed") != nil)
+    #expect(try second.event("joined") != nil)
     try job.untilDone(29_750)
     first.send(SIGKILL)
     #expect(first.wait().status == -SIGKILL)

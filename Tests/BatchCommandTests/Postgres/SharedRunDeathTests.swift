@@ -11,7 +11,7 @@ import Testing
     let first = try job.start()
     #expect(try first.event("started") != nil)
     let second = try job.start("--join-only")
-    #expect(try second.event("resumed") != nil)
+    #expect(try second.event("joined") != nil)
     try job.untilDone(5_000)
     first.send(SIGKILL)
     #expect(first.wait().status == -SIGKILL)

@@ -34,8 +34,49 @@ import Testing
     let finished = try job.status()
     #expect(finished["state"] as? String == "completed")
     #expect(finished["error"] is NSNull)
-    #expect((finished["hosts"] as? [Any])?.isEmpty == true)
+    // It still says which process did what.
+    let all = try #require(finished["hosts"] as? [[String: Any]])
+    #expect(all.map { $0["end"] as? String } == ["finished", "failed"])
+    #expect(all.reduce(0) { $0 + ($1["done"] as? Int ?? 0) } == 500)
+    #expect(try job.batch("status", "job.json").output.contains(#/finished .* ago, [0-9]+ done/#))
     #expect(try job.counts() == ["1 x 500"])
+  }
+
+  @Test
+  func `the time of a run is that in which some process works, through kills and pauses between`()
+    throws
+  {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    var worked = Duration.zero
+    let clock = ContinuousClock()
+    for part in 1...3 {
+      // Two at once count once.
+      let start = clock.now
+      let programs = try [job.start(), job.start()]
+      try job.untilDone(part * 6_000)
+      for program in programs {
+        program.send(part == 2 ? SIGTERM : SIGKILL)
+        _ = program.wait()
+      }
+      worked += start.duration(to: clock.now)
+      try job.database.run("SELECT pg_sleep(2)")
+      let status = try job.status()
+      let seconds = try #require(status["elapsedSeconds"] as? Double)
+      let time = worked / .seconds(1)
+      #expect(
+        seconds <= time + 0.1 && seconds >= time - Double(part) * 1.7,
+        "\(part): \(seconds) of \(time)"
+      )
+      let done = (status["hosts"] as? [[String: Any]] ?? []).compactMap { $0["done"] as? Int }
+      #expect(done.reduce(0, +) <= status["done"] as? Int ?? 0, "\(status)")
+    }
+    try job.writeJob()
+    let start = clock.now
+    #expect(try job.start().wait().status == 0)
+    worked += start.duration(to: clock.now)
+    let seconds = try #require(try job.status()["elapsedSeconds"] as? Double)
+    #expect(seconds <= worked / .seconds(1) + 0.1 && seconds >= worked / .seconds(1) - 5.5)
+    #expect(try job.counts() == ["1 x 30000"])
   }
 
   @Test func `status distinguishes a stopped run from a killed one`() throws {

@@ -36,7 +36,7 @@ final class Word: ManagedObject, PersistentModel {
   }
 
   @Test func `the list of characters equal to ASCII ones is complete`() {
-    // What `TextCollation.texts(equalTo:)` relies on.
+    // What `SwiftCollation.texts(equalTo:)` relies on.
     let ascii = Set((UInt8(0)..<0x80).map { Character(Unicode.Scalar($0)) })
     var equal: [Character: UInt32] = [:]
     for scalar in (UInt32(0x80)...0x10FFFF).lazy.compactMap(Unicode.Scalar.init) {

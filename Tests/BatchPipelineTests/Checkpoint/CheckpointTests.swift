@@ -133,8 +133,56 @@ import Testing
     #expect(read.metadata.ledger == .store)
     #expect(try read.list.integers(in: 0..<100) == Array(1...100))
     let inspection = try FileInspection(of: path)
-    #expect(inspection.records == 4 && inspection.count == 100 && inspection.tornBytes == 0)
+    // Records of the same time replace one another while the run goes on.
+    #expect(inspection.records == 2 && inspection.count == 100 && inspection.tornBytes == 0)
     #expect(inspection.run?.done == 100 && inspection.run?.state == "completed")
+  }
+
+  @Test(arguments: [false, true])
+  func `the records of a week take less than a megabyte, and say all that happened`(
+    passesOver: Bool
+  ) throws {
+    let checkpoint = try Checkpoint(creating: path, list: list.packed, metadata: metadata)
+    let start = try FileInspection(of: path).fileBytes
+    var generator = SeededGenerator(seed: 7)
+    var passedOver = RangeSet<Int>()
+    var progress = RunProgress()
+    let week = 7 * 24 * 3_600.0
+    var done = 0
+    while progress.elapsedSeconds < week {
+      progress.elapsedSeconds += 5
+      let next = Int(progress.elapsedSeconds / week * 90)
+      progress.passedOver = nil
+      if passesOver, next > done, Bool.random(using: &generator) {
+        var chunk = PassedOver()
+        chunk.vanished.insert(contentsOf: 0..<(next - done))
+        progress.passedOver = PassedOverRecord()
+        progress.passedOver?.append(chunk, from: done)
+        passedOver.insert(contentsOf: done..<next)
+      }
+      done = next
+      progress.done =
+        DoneRanges([.init(0..<max(done, 1), outcomes: Outcomes(), chunks: 1)]) ?? .init()
+      // A hold is another state, and goes on.
+      progress.state = Int(progress.elapsedSeconds) % 1_000 < 100 ? .throttled : .running
+      try checkpoint.record(progress)
+      if Int(progress.elapsedSeconds) % 50_000 == 0 {
+        let read = try Checkpoint(reading: path)
+        #expect(read.progress.elapsedSeconds == progress.elapsedSeconds)
+        #expect(try Array(read.passedOver().vanished.ranges) == Array(passedOver.ranges))
+      }
+    }
+    progress.state = .completed
+    try checkpoint.record(progress)
+    let read = try Checkpoint(reading: path)
+    #expect(read.progress.state == .completed)
+    #expect(try Array(read.passedOver().vanished.ranges) == Array(passedOver.ranges))
+    #expect(try FileInspection(of: path).fileBytes - start < 1_000_000)
+    // The chart still covers all of it, from the first seconds on.
+    let points = try read.pace().points
+    #expect(points.count > 100 && points.first?.seconds ?? .infinity < 600)
+    #expect(zip(points, points.dropFirst()).allSatisfy { $1.seconds - $0.seconds < week / 20 })
+    #expect(points.last?.seconds == progress.elapsedSeconds)
   }
 
   @Test func `a truncated record is dropped, and the next one is appended`() throws {

@@ -412,17 +412,52 @@ import Testing
         "1 of 3 rows would fail: there is no row that child.p refers to; the first one stops the run"
       ]
     )
-    #expect(
-      try await warnings("parent", .delete(.init())) == [
-        "a row that rows of child refer to cannot be deleted (database.foreignKeys), and fails"
-      ]
+    let refusal =
+      "a row that rows of child refer to cannot be deleted (database.foreignKeys), and fails"
+    let scan =
+      "for each deleted row of \"parent\", SQLite reads all of \"child\", since no index of it begins with p;"
+      + " an index on p would make the run much faster"
+    #expect(try await warnings("parent", .delete(.init())) == [refusal, scan])
+    // An index that begins with another column, or has only some rows, leads to no reference.
+    try TestDatabase.make(
+      in: directory,
+      "CREATE INDEX other ON child (j, p)",
+      "CREATE INDEX part ON child (p) WHERE j IS NOT NULL"
     )
+    #expect(try await warnings("parent", .delete(.init())) == [refusal, scan])
+    try TestDatabase.make(in: directory, "CREATE INDEX \"leads\" ON child (P, j)")
+    #expect(try await warnings("parent", .delete(.init())) == [refusal])
+    let names = ["other", "part", "leads"]
+    for name in names { try TestDatabase.make(in: directory, "DROP INDEX \(name)") }
     let failing = try await warnings(
       "child",
       .update(.init(set: [.init("j", to: "json_extract(j, '$.k')")]))
     )
     #expect(failing.count == 1)
     #expect(failing[0].hasPrefix("set.j fails for the row 2: malformed JSON"), "\(failing)")
+  }
+
+  @Test func `a plan names each table that a cascading deletion reads whole for each row`()
+    async throws
+  {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE a (id INTEGER PRIMARY KEY, x, y, UNIQUE (x, y))",
+      "CREATE TABLE b (id INTEGER PRIMARY KEY REFERENCES a ON DELETE CASCADE)",
+      "CREATE TABLE c (x, y, b REFERENCES b ON DELETE CASCADE, FOREIGN KEY (x, y) REFERENCES a (x, y))",
+      "CREATE TABLE d (c REFERENCES c)",
+      "CREATE INDEX by_b ON c (b)",
+      "INSERT INTO a (id) VALUES (1)"
+    )
+    var job = Job.test(in: directory, .init(entity: "a", everything: true), .delete(.init()))
+    job.database.foreignKeys = true
+    let scans = try await report(job).warnings.filter { $0.contains("reads all of") }
+    #expect(
+      scans.map { $0.components(separatedBy: ";")[0] } == [
+        "for each deleted row of \"a\", SQLite reads all of \"c\", since no index of it begins with x, y",
+        "for each deleted row of \"c\", SQLite reads all of \"d\", since no index of it begins with c",
+      ]
+    )
   }
 
   @Test func `a plan reports only the triggers that the run fires`() async throws {

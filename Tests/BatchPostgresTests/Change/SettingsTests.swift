@@ -94,9 +94,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [PostgresExport.Format.csv, .ndjson], ["at::text > ''", nil])
+  @Test(arguments: [RowFormat.csv, .ndjson], ["at::text > ''", nil])
   func `exports have identical bytes under any server settings`(
-    format: PostgresExport.Format,
+    format: RowFormat,
     condition: String?
   ) async throws {
     let script = """

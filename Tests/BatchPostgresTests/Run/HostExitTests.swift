@@ -70,5 +70,56 @@ import Testing
     try fail(try trial.host(), String(repeating: "ü'\\", count: 10_000))
     #expect(try exits(trial).first?.reason?.count == 4_000)
   }
+
+  @Test func `a process that joins turns the silent ones of its machine into exits`() async throws {
+    let trial = try await RunTrial(30, spansOf: 10)
+    for count in 1...3 {
+      let host = try trial.host()
+      _ = try host.lease()
+      var report = HostHeartbeat.Report()
+      report.done = count
+      _ = try host.heartbeat.beat(report, in: host.session)
+      try host.fallSilent()
+    }
+    let next = try trial.host()
+    let hosts = try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)
+    // While the run is running, the new process stands for the machine.
+    #expect(hosts.map(\.host) == [next.heartbeat.host])
+    let exits = "SELECT string_agg(done || state, ' ' ORDER BY done) FROM _batch_exit"
+    #expect(try trial.database.text(exits) == "1silent 2silent 3silent")
+    // Their spans are free.
+    for _ in 1...3 { _ = try next.lease() }
+    try trial.database.run("UPDATE _batch_run SET state = 'setAside'")
+    let all = try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)
+    #expect(all.map(\.done) == [0, 6])
+    #expect(all.map(\.exit?.state) == [nil, .silent])
+  }
+
+  @Test func `the time of a run is the union of the times of its processes`() async throws {
+    let trial = try await RunTrial(10, spansOf: 10)
+    let hosts = try (0..<3).map { _ in try trial.host() }
+    try trial.database.run(
+      "UPDATE _batch_run SET counted_at = clock_timestamp() - interval '1 hour';"
+        + "UPDATE _batch_host SET counted_at = clock_timestamp() - interval '1 minute'"
+    )
+    for _ in 0..<5 { for host in hosts { _ = try host.heartbeat.beat(in: host.session) } }
+    func elapsed() throws -> String? {
+      try trial.database.text("SELECT elapsed::int FROM _batch_run")
+    }
+    #expect(try elapsed() == "60")
+    // A heartbeat waits for nobody; what it leaves out, the next one adds.
+    let session = try trial.database.session()
+    try session.execute("BEGIN")
+    try session.execute("SELECT FROM _batch_run FOR SHARE")
+    try trial.database.run(
+      "UPDATE _batch_host SET counted_at = counted_at - interval '1 minute'"
+    )
+    _ = try hosts[0].heartbeat.beat(in: hosts[0].session)
+    #expect(try elapsed() == "60")
+    try session.execute("UPDATE _batch_run SET counted_at = counted_at - interval '30 seconds'")
+    try session.execute("COMMIT")
+    _ = try hosts[0].heartbeat.beat(in: hosts[0].session)
+    #expect(try elapsed() == "90")
+  }
 }
 #endif

@@ -53,9 +53,10 @@ import Testing
   @Test func `an empty run grants no span and is finished by a single process`() async throws {
     let trial = try await RunTrial(0, spansOf: 10)
     let session = trial.trial.session
-    #expect(try trial.host().claim() == .exhausted)
-    #expect(try trial.tables.finish(trial.run, in: session))
-    #expect(try !trial.tables.finish(trial.run, in: session))
+    let host = try trial.host()
+    #expect(try host.claim() == .exhausted)
+    #expect(try trial.tables.finish(trial.run, by: host.heartbeat.host, in: session))
+    #expect(try !trial.tables.finish(trial.run, by: host.heartbeat.host, in: session))
     #expect(try trial.tables.runs(ofJob: "job", in: session)[0].state == .finished)
   }
 
@@ -136,7 +137,9 @@ import Testing
     let host = try trial.host()
     #expect(try host.heartbeat.beat(in: host.session) == .init(state: .running, control: nil))
     try trial.tables.request("{\"pause\": true}", of: trial.run, in: trial.trial.session)
-    let answer = try host.heartbeat.beat(rate: 12.5, hold: "paused", in: host.session)
+    var report = HostHeartbeat.Report()
+    (report.rate, report.hold, report.done) = (12.5, "paused", 7)
+    let answer = try host.heartbeat.beat(report, in: host.session)
     #expect(answer?.control == "{\"pause\": true}")
     #expect(answer?.request == answer?.control)
     // Nobody can resume a run that has ended during a pause.
@@ -145,6 +148,7 @@ import Testing
     #expect(hosts.map(\.name) == ["host"])
     #expect(hosts[0].rate == 12.5)
     #expect(hosts[0].hold == "paused")
+    #expect(hosts[0].done == 7)
     #expect(hosts[0].silence < .seconds(5))
     _ = try host.lease()
     #expect(try trial.tables.hosts(ofRun: trial.run, in: trial.trial.session)[0].spanCount == 1)

@@ -71,14 +71,14 @@ import Testing
     let late = #expect(throws: BatchError.self) { try a.commit(0..<4, under: first) }
     #expect(late?.code == .leaseLost)
     #expect(try a.claim() == .noneFree)
-    #expect(try !trial.tables.finish(trial.run, in: a.session))
+    #expect(try !trial.tables.finish(trial.run, by: a.heartbeat.host, in: a.session))
     try b.commit(10..<20, under: second)
     try b.claims.close(second, in: b.session)
     #expect(try a.claim() == .exhausted)
     #expect(try b.claim() == .exhausted)
     // Only one of them reports the end.
-    #expect(try trial.tables.finish(trial.run, in: b.session))
-    #expect(try !trial.tables.finish(trial.run, in: a.session))
+    #expect(try trial.tables.finish(trial.run, by: b.heartbeat.host, in: b.session))
+    #expect(try !trial.tables.finish(trial.run, by: a.heartbeat.host, in: a.session))
     try trial.tables.acknowledge(trial.run, in: a.session)
     #expect(try trial.tables.runs(ofJob: "job", in: a.session)[0].state == .acknowledged)
     let done = try trial.tables.done(ofRun: trial.run, in: a.session)

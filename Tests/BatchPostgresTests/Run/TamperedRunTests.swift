@@ -82,9 +82,9 @@ import Testing
     let a = try trial.host()
     try a.commit(0..<5, under: a.lease().lease)
     try trial.database.run("UPDATE _batch_span SET done = true")
-    expectRefusal { _ = try trial.tables.finish(trial.run, in: a.session) }
+    expectRefusal { _ = try trial.tables.finish(trial.run, by: a.heartbeat.host, in: a.session) }
     try trial.database.run("UPDATE _batch_span SET succeeded = 10")
-    #expect(try trial.tables.finish(trial.run, in: a.session))
+    #expect(try trial.tables.finish(trial.run, by: a.heartbeat.host, in: a.session))
     // With the ledger's row, more than all are done.
     expectRefusal { _ = try trial.tables.snapshot(ofRun: trial.run, in: a.session) }
     try trial.database.run(

@@ -10,7 +10,16 @@ struct SimulatedFile {
   /// How often a backup had been restored when its progress was true.
   private(set) var restores = 0
 
-  mutating func append(_ entry: CheckpointEntry, synced: Bool, restores: Int) {
+  mutating func append(
+    _ entry: CheckpointEntry,
+    replacingLast: Bool,
+    synced: Bool,
+    restores: Int
+  ) {
+    if replacingLast {
+      entries.removeLast()
+      syncedCount = min(syncedCount, entries.count)
+    }
     entries.append(entry)
     if synced { syncedCount = entries.count }
     if case .progress = entry { self.restores = restores }

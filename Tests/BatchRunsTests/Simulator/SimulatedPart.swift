@@ -67,7 +67,7 @@ struct SimulatedPart: RunPart {
     try session.release()
   }
 
-  func pass() throws(BatchError) -> Bool {
+  func pass(_ stalled: StalledChunk?) throws(BatchError) -> Bool {
     process.demandProgress()
     let waits = process.callCount > 0 && simulation.now > process.lastReturn + 2_000_000
     return try session.pass(waitingFor: waits ? "a lock" : nil, recordingEvery: interval)

@@ -103,7 +103,9 @@ extension SimulatedProcess: RunRecord {
       metadata: Simulation.metadata,
       progress: progress,
       failedAttempts: simulation.file.failedAttempts
-    ) { [self] entry, sync throws(BatchError) in try append(entry, sync) }
+    ) { [self] entry, replacesLast, sync throws(BatchError) in
+      try append(entry, replacesLast, sync)
+    }
   }
 
   private func part(of checkpoint: Checkpoint, isResumed: Bool) -> SimulatedPart {
@@ -122,7 +124,11 @@ extension SimulatedProcess: RunRecord {
   }
 
   /// Appends to the checkpoint file.
-  private func append(_ entry: CheckpointEntry, _ sync: Bool) throws(BatchError) {
+  private func append(
+    _ entry: CheckpointEntry,
+    _ replacesLast: Bool,
+    _ sync: Bool
+  ) throws(BatchError) {
     try mayCrash()
     if simulation.goesWrong(oncePer: 24) {
       mayFail = true
@@ -141,7 +147,12 @@ extension SimulatedProcess: RunRecord {
         "the end is acknowledged, and nobody knows of it"
       )
     }
-    simulation.file.append(entry, synced: sync, restores: restores)
+    simulation.file.append(
+      entry,
+      replacingLast: replacesLast,
+      synced: sync,
+      restores: restores
+    )
     try mayCrash()
   }
 }

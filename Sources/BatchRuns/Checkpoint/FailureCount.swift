@@ -1,7 +1,7 @@
 package import BatchIdentifiers
 
 /// The number of identifiers that failed for the same reason.
-public struct FailureCount: Sendable, Hashable, Encodable {
+public struct FailureCount: Sendable, Hashable, Codable {
   /// The name of the error's code.
   public let code: String
   /// The error message; `…` replaces values that differ between identifiers.
@@ -10,32 +10,50 @@ public struct FailureCount: Sendable, Hashable, Encodable {
   public let count: Int
   /// The key of the first such identifier.
   public let firstKey: String
+}
+
+/// Counts failed identifiers by reason, one at a time, so that memory does not grow with them.
+package struct FailureCounter {
+  private struct Group {
+    let first: FailedIdentifier
+    var isSame = true
+    var count = 0
+  }
+
+  /// Failures of further reasons are not counted.
+  private static let groupLimit = 10_000
+
+  private var groups: [String: Group] = [:]
+
+  package init() {}
+
+  package mutating func add(_ failed: FailedIdentifier, count: Int = 1) {
+    let key = "\(failed.code): \(failed.messageWithoutValues)"
+    guard groups.count < Self.groupLimit || groups[key] != nil else { return }
+    groups[key, default: Group(first: failed)].count += count
+    if groups[key]?.first.message != failed.message { groups[key]?.isSame = false }
+  }
 
   /// The reasons, the most frequent first.
   ///
   /// - Parameters:
-  ///   - failures: Each failed identifier.
-  ///   - limit: The maximum number of reasons reported.
+  ///   - limit: The maximum number of reasons.
   ///   - key: The key of an identifier, as in a URI.
   /// - Returns: A count for each reason.
   /// - Throws: The error of `key`.
-  package static func all(
-    of failures: [FailedIdentifier],
-    atMost limit: Int = 100,
+  package func counts(
+    atMost limit: Int,
     key: (FailedIdentifier) throws(BatchError) -> String
   ) throws(BatchError) -> [FailureCount] {
-    let groups = Dictionary(grouping: failures) { "\($0.code): \($0.messageWithoutValues)" }
     let largest = groups.values.sorted {
-      ($1.count, $0[0].code, $0[0].message) < ($0.count, $1[0].code, $1[0].message)
+      ($1.count, $0.first.code, $0.first.message) < ($0.count, $1.first.code, $1.first.message)
     }
     return try largest.prefix(limit).map { group throws(BatchError) in
-      let first = group[0]
-      let isSame = group.allSatisfy { $0.message == first.message }
-      return FailureCount(
-        code: first.code,
-        message: isSame ? first.message : first.messageWithoutValues,
+      FailureCount(
+        code: group.first.code,
+        message: group.isSame ? group.first.message : group.first.messageWithoutValues,
         count: group.count,
-        firstKey: try key(first)
+        firstKey: try key(group.first)
       )
     }
   }
@@ -80,7 +98,9 @@ extension String {
 extension Checkpoint {
   /// Why identifiers failed, the most frequent reasons first.
   package func failureCounts(atMost limit: Int) throws(BatchError) -> [FailureCount] {
-    try FailureCount.all(of: failedIdentifiers(), atMost: limit) { failed throws(BatchError) in
+    var counter = FailureCounter()
+    for failed in try failedIdentifiers() { counter.add(failed) }
+    return try counter.counts(atMost: limit) { failed throws(BatchError) in
       try list.key(at: failed.position).description
     }
   }

@@ -5,7 +5,7 @@ import CSQLite
 /// Canonically equivalent strings are equal. Others are in the order of their normalised scalars,
 /// which is neither the order of bytes nor that of any language. Swift's own order is not quite
 /// total, so the collation serves equality and sorting but no index.
-package enum TextCollation {
+package enum SwiftCollation {
   package static let sqlName = "_batch_text"
 
   static func register(in database: OpaquePointer) -> Int32 {
@@ -17,7 +17,7 @@ package enum TextCollation {
       { _, leftCount, left, rightCount, right in
         let left = unsafe UnsafeRawBufferPointer(start: left, count: Int(leftCount))
         let right = unsafe UnsafeRawBufferPointer(start: right, count: Int(rightCount))
-        return unsafe TextCollation.compare(left, right)
+        return unsafe SwiftCollation.compare(left, right)
       },
       nil
     )

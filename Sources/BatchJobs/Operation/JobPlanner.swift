@@ -2,7 +2,7 @@ package import BatchIdentifiers
 package import BatchRuns
 
 /// The store that holds the rows of a job, for planning and checking the job.
-package protocol JobStore: Sendable {
+package protocol JobPlanner: Sendable {
   /// Finds out what a run would do, except for `next`; writes nothing.
   func report(
     _ options: RunOptions,
