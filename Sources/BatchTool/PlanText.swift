@@ -85,7 +85,9 @@ struct PlanText {
     if let tried = report.triedRows, tried > 0 {
       let first = "the first \(Format.count(tried, "row"))"
       let isPart = tried < report.matches
-      facts.append(("tried", isPart ? "\(first) only; later rows may still fail" : "all rows"))
+      let rows = isPart ? "\(first) only; later rows may still fail" : "all rows"
+      let untried = report.untried.map { ", without \($0)" } ?? ""
+      facts.append(("tried", rows + untried))
     }
     if let seconds = report.estimatedSeconds {
       facts.append(("time", time(seconds)))
@@ -97,10 +99,9 @@ struct PlanText {
 
   /// Formats the time of the run: `about 3.1 s to 8.9 s`.
   private func time(_ seconds: Double) -> String {
-    if report.recheck.isInterrupted { return "more than \(Self.rounded(seconds))" }
     if let pace = report.pace { return "about \(Self.rounded(seconds)), because of \(pace)" }
     guard let least = report.leastSeconds, let most = report.mostSeconds else {
-      return "about \(Self.rounded(seconds))"
+      return "more than \(Self.rounded(seconds))"
     }
     return
       "about \(Self.rounded(least)) to \(Self.rounded(most)), as long as nobody else needs the disk"

@@ -44,7 +44,7 @@ extension RunCommand {
       isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1,
       let column = job.repeatedColumns.first,
       let status = try? await job.status(), status.summary.state.isFinished,
-      status.next.name == "begin"
+      status.next.name == "begin", status.undo == nil
     else { return }
     let end = status.summary.endedAt.flatMap { Date(iso8601: $0) }
     let age = end.map { " \(Format.seconds(max(0, Date.now.timeIntervalSince($0)))) ago" } ?? ""

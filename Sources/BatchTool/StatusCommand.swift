@@ -180,7 +180,10 @@ struct StatusCommand: AsyncParsableCommand {
     }
     for host in status.hosts {
       let words = Self.words(for: host, of: status.summary)
-      facts.append(("host \(host.name), process \(host.process)", words))
+      let process =
+        host.processes > 1
+        ? Format.count(host.processes, "process", "processes") : "process \(host.process)"
+      facts.append(("host \(host.name), \(process)", words))
     }
     facts += Self.facts(about: status.requests)
     facts.append((command, status.next.words))

@@ -71,8 +71,19 @@ struct SetCommand: AsyncParsableCommand {
     }
     let control = try await records.request { [changes] control in control.set(changes) }
     let policy = try records.cause.policy.adjusted(by: control.settings)
-    let lines = policy.liveValues.map { name, value in
-      let origin = control.origins[name].map { "set by \($0.words)" } ?? "by the job"
+    let isShared = records.cause.database.server != nil
+    let shown = policy.liveValues.filter { !isShared || $0.name != "throttle.maximumWAL" }
+    let ofJob = Dictionary(uniqueKeysWithValues: records.cause.policy.liveValues.map { $0 })
+    let standard = Dictionary(uniqueKeysWithValues: RunPolicy().liveValues.map { $0 })
+    let lines = shown.map { name, value in
+      let origin =
+        if let origin = control.origins[name] {
+          "set by \(origin.words)"
+        } else if value != ofJob[name] {
+          "because of what was set"
+        } else {
+          value == standard[name] ? "by default" : "by the job"
+        }
       return ("\(name):", "\(value), \(origin)")
     }
     let text = TextLayout.labelled(lines, width: Terminal.outputColumns, indent: 0, gap: 1)

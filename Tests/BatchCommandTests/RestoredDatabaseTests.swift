@@ -343,7 +343,8 @@ import Testing
     try backUp()
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     try restore()
-    #expect(try BatchProgram(["retry-failed", "job.json"], in: directory).wait().status == 3)
+    let retry = try BatchProgram(["retry-failed", "job.json"], in: directory).wait()
+    #expect(retry.status == 2 && retry.errors.contains("the run is unfinished"), "\(retry.errors)")
     #expect(try run("job.json", "--run-id", "mon").status == 0)
     #expect(try values() == ["1: \(Self.total)"])
   }

@@ -58,6 +58,32 @@ import Testing
     )
   }
 
+  @Test func `a run that is selecting its rows is alive, and is not the last run`() throws {
+    try write(to: "a.json")
+    #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
+    // A selection that takes as long as the test wants.
+    let slowly =
+      "n > 0 AND (WITH RECURSIVE c(i) AS (SELECT id UNION ALL SELECT i + 1 FROM c WHERE i < 20000000)"
+      + " SELECT count(*) FROM c) > 0"
+    for file in ["a.json", "b.json"] {
+      let name = String(file.prefix(1))
+      try directory.write(
+        JobText.update(where: slowly, adding: ["name": name]),
+        to: file
+      )
+      let program = try BatchProgram(["run", file, "--json"], in: directory)
+      var text = ""
+      for _ in 0..<1_000 where !text.contains("the selection of its identifiers") {
+        text = try BatchProgram(["status", file], in: directory).wait().output
+      }
+      #expect(text.contains("waiting for: the selection of its identifiers"), "\(text)")
+      #expect(text.contains("0 of 0 done") && !text.contains("50 of 50"), "\(text)")
+      _ = try check(file, expecting: 0)
+      program.send(SIGKILL)
+      _ = program.wait()
+    }
+  }
+
   @Test func `a check of a folder fails for a job that has not run, as that of the job does`()
     throws
   {

@@ -37,6 +37,52 @@ import Testing
     throw CocoaError(.fileReadUnknown, userInfo: ["errors": program.wait().errors])
   }
 
+  @Test func `status follows a paced export, and a kill loses no more than an interval of it`()
+    throws
+  {
+    let export = try JobText.export(
+      to: "rows.ndjson",
+      adding: [
+        "throttle": ["identifiersPerSecond": 150], "checkpoint": ["interval": "500ms"],
+        "workers": 1,
+      ]
+    )
+    try directory.write(export, to: "job.json")
+    let program = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    var done = 0
+    // Progress is told every five seconds.
+    while done < 500, let line = program.nextLine() {
+      done = try JSONOutput.object(line)["done"] as? Int ?? done
+    }
+    // Two intervals at most, since a record and the progress are not of the same moment.
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
+    #expect(try JSONOutput.object(status)["done"] as? Int ?? 0 > done - 150, "\(done): \(status)")
+    program.send(SIGKILL)
+    _ = program.wait()
+    try directory.write(
+      JobText.export(to: "rows.ndjson", adding: ["workers": 1]),
+      to: "job.json"
+    )
+    let second = try BatchProgram(["run", "job.json", "--json"], in: directory).wait()
+    let resumed = try #require(JSONOutput.lines(second.output).first)
+    #expect(resumed["done"] as? Int ?? 0 > done - 150, "\(done): \(resumed)")
+    let text = String(decoding: try directory.read("rows.ndjson"), as: UTF8.self)
+    #expect(Set(text.split(separator: "\n")).count == 2_000)
+  }
+
+  @Test func `a plan says that a run would be held now, and by what`() throws {
+    try directory.write("", to: "stop")
+    func words(_ throttle: [String: Any]) throws -> String {
+      try write(throttle)
+      return try BatchProgram.run("plan", "job.json", in: directory).errors
+    }
+    #expect(try !words([:]).contains("a run that begins now"))
+    let held = try words(["flagFile": "stop"])
+    #expect(held.contains("a run that begins now waits (flagFile: "), "\(held)")
+    let full = try words(["minimumFreeDisk": "900TB"])
+    #expect(full.contains("a run that begins now waits (minimumFreeDisk: "), "\(full)")
+  }
+
   private func changed() throws -> [String] {
     try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
   }

@@ -10,6 +10,9 @@ public struct RunStatus: Sendable {
     public let name: String
     /// The number of the process on that machine.
     public let process: Int32
+    /// The number of processes that this one stands for: those that failed for the same reason on the
+    /// machine, or fell silent there.
+    public let processes: Int
     /// The number of identifiers that it has done; of a process that fell silent, those that it has
     /// told.
     public let done: Int
@@ -37,6 +40,7 @@ public struct RunStatus: Sendable {
     package init(
       name: String,
       process: Int32,
+      processes: Int,
       done: Int,
       spans: Int,
       identifiersPerSecond: Double?,
@@ -47,7 +51,7 @@ public struct RunStatus: Sendable {
       reason: String?
     ) {
       (self.name, self.process) = (name, process)
-      (self.done, self.spans) = (done, spans)
+      (self.processes, self.done, self.spans) = (processes, done, spans)
       (self.identifiersPerSecond, self.hold) = (identifiersPerSecond, hold)
       (self.lastSeenSecondsAgo, self.isAlive) = (lastSeenSecondsAgo, isAlive)
       (self.end, self.reason) = (end, reason)

@@ -177,7 +177,7 @@ public struct PlanReport: Sendable, Encodable {
   public package(set) var estimatedSeconds: Double?
   /// The likely minimum time of the run.
   public package(set) var leastSeconds: Double?
-  /// The likely maximum time of the run; also nil if checking a term was interrupted.
+  /// The likely maximum time of the run; also nil if checking a term, or trying a row, took too long.
   public package(set) var mostSeconds: Double?
   /// The keys of the throttle that determine the time; nil if none does.
   public package(set) var pace: String?
@@ -188,6 +188,9 @@ public struct PlanReport: Sendable, Encodable {
   ///
   /// Others may still fail. It is nil if the action was not tried.
   public package(set) var triedRows: Int?
+  /// What was left out of trying them, in words: triggers, and unique indexes of expressions, with
+  /// conditions or of generated columns; nil if nothing was.
+  public package(set) var untried: String?
   /// How many texts of the first 10,000 rows are not UTF-8.
   ///
   /// It is nil for an update or a deletion, which read no text, and on PostgreSQL, which has no

@@ -25,6 +25,11 @@ package struct TimeEstimate {
     (self.seconds, self.least, self.most) = (seconds, least, most)
   }
 
+  /// A time of which only the least is known.
+  package init(atLeast seconds: Double) {
+    (self.seconds, least, most) = (seconds, seconds, .infinity)
+  }
+
   /// An estimate that may be wrong by a factor; other activity is more likely to slow a run down.
   package init(_ seconds: Double, withinFactor factor: Double) {
     self.seconds = seconds
@@ -84,6 +89,7 @@ extension Job {
 extension PlanReport {
   package mutating func tell(_ time: (estimate: TimeEstimate?, pace: String?)) {
     (estimatedSeconds, pace) = (time.estimate?.seconds, time.pace)
-    (leastSeconds, mostSeconds) = (time.estimate?.least, time.estimate?.most)
+    leastSeconds = time.estimate?.least
+    mostSeconds = time.estimate.flatMap { $0.most.isFinite ? $0.most : nil }
   }
 }

@@ -29,6 +29,7 @@ struct FileRecords: RunRecords {
     let process = RunLock.holder(ofCheckpoint: path)
     let next = await nextStep(options, handlers)
     guard FileSystem.status(of: path) != nil else {
+      if let process { return beginning(by: process, next) }
       throw .noCheckpoint(
         of: cause,
         remedy: next.name == "begin" ? "run it first" : "batch run \(next.words)"
@@ -37,6 +38,9 @@ struct FileRecords: RunRecords {
     let checkpoint = try Checkpoint(of: cause)
     if let id = options.runID, checkpoint.metadata.runID?.hasSameBytes(as: id) != true {
       throw .unknownRunID(id, at: path.string)
+    }
+    if let process, options.runID == nil, checkpoint.progress.isAcknowledged == true {
+      return beginning(by: process, next)
     }
     var summary = RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
     let done = try await checkpoint.doneRanges(of: cause)
@@ -68,9 +72,10 @@ struct FileRecords: RunRecords {
       summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
-    // The first record of a speed comes after some seconds.
+    // The first record of a speed comes after some seconds; a hold would be part of the average.
     let seconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
-    let average = seconds > 0 && summary.done > 0 ? Double(summary.done) / seconds : nil
+    let isKnown = seconds > 0 && summary.done > 0 && summary.throttledSeconds == 0
+    let average = isKnown ? Double(summary.done) / seconds : nil
     summary.setSpeed(
       checkpoint.progress.identifiersPerSecond ?? average,
       remaining: checkpoint.progress.remaining,
@@ -83,6 +88,13 @@ struct FileRecords: RunRecords {
     status.requests = process == nil ? nil : RunControl(of: cause.files)
     status.warnings = summary.state.isFinished ? [] : cause.risks
     return status
+  }
+
+  /// The state of a run that has no record yet.
+  private func beginning(by process: Int32, _ next: NextStep) -> RunStatus {
+    var summary = RunSummary(notBegun: cause.name, path: cause.checkpointPath.string)
+    summary.waiting = "the selection of its identifiers"
+    return RunStatus(summary, in: process, next: next)
   }
 
   func history() async throws(BatchError) -> JobHistory {

@@ -26,6 +26,10 @@ extension Job {
     var report = try await store.report(options, handlers)
     let next = await nextStep(options, handlers: handlers)
     (report.next, report.nextWords) = (next.name, next.words)
+    let conditions = ThrottleProbe(policy.throttle, files.store).look()
+    if let words = RunThrottle(policy.throttle).words(at: conditions) {
+      report.warnings.append(words)
+    }
     return report
   }
 

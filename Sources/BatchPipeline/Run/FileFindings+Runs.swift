@@ -10,10 +10,13 @@ extension FileFindings {
   }
 
   func wordsOfJoining(_ decision: RunDecision<FileRun>) -> String {
-    if case .join(let run) = decision, case .stored = run.record {
+    guard case .join(let run) = decision else { return "resumes the unfinished run" }
+    if case .stored = run.record {
       return "restores the lost checkpoint from the database and resumes the run"
     }
-    return "resumes the unfinished run"
+    return run.isRetry
+      ? "ends the interrupted retry, which batch retry-failed continues"
+      : "resumes the unfinished run"
   }
 
   /// The runs from which the next step is decided.

@@ -115,6 +115,14 @@ extension FileRecord {
     }
     guard let done = reopened.done else { throw checkpoint.missingLedger() }
     let retried = try await lane.retryFailures()
+    if retried.positions.isEmpty, done.count < checkpoint.list.count {
+      throw BatchError(
+        .unfinishedRun,
+        "the run is unfinished, and no identifier of it has failed alone",
+        at: checkpoint.path.string,
+        remedy: "resume it first: batch run"
+      )
+    }
     let list = try checkpoint.list.slice(retried.positions.map { $0..<($0 + 1) }).packed
     // A process may have been killed after the last chunk, before it recorded the end.
     guard !retried.positions.isEmpty || !findings.isFinished(checkpoint) else {

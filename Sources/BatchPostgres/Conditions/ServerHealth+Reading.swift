@@ -22,12 +22,12 @@ extension ServerHealth {
         to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
       FROM pg_catalog.pg_stat_activity
       WHERE xact_start < pg_catalog.clock_timestamp() - interval '5 minutes' AND pid <> pg_catalog.pg_backend_pid()
-        AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND backend_type = 'client backend'
+        AND datname = pg_catalog.current_database() AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND backend_type = 'client backend'
       ORDER BY xact_start LIMIT 1)
       UNION ALL
       (SELECT 'transaction', pg_catalog.format('the prepared transaction %L', gid),
         to_char(prepared AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
-      FROM pg_catalog.pg_prepared_xacts ORDER BY prepared LIMIT 1)
+      FROM pg_catalog.pg_prepared_xacts WHERE database = pg_catalog.current_database() ORDER BY prepared LIMIT 1)
       """
     )
     return (0..<found.count).map { row in

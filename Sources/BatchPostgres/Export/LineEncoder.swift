@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchRuns
 import BatchIdentifiers
 
 /// Writes rows as lines, in the form of an export from SQLite.

@@ -194,7 +194,7 @@ extension PostgresPlan {
       return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
     }
     let seconds = job.database.busyTimeout / .seconds(1)
-    let rows = job.action.kind == .delete ? "FOR UPDATE" : "FOR NO KEY UPDATE"
+    let rows = job.action.kind == .delete || setsKey ? "FOR UPDATE" : "FOR NO KEY UPDATE"
     return [
       "ROW EXCLUSIVE on \(table.title), which only DDL and LOCK TABLE wait for",
       "\(rows) on the rows of a chunk, until it is committed",
@@ -215,6 +215,27 @@ extension PostgresPlan {
     }
   }
 
+  /// The foreign keys by which the server changes rows of other tables together with those of the
+  /// job.
+  var cascades: [PostgresTable.ForeignKey] {
+    guard let event else { return [] }
+    let set = Set(changedColumns)
+    return table.referrers.filter { key in
+      let action = event == "DELETE" ? key.onDelete : key.onUpdate
+      return !["NO ACTION", "RESTRICT"].contains(action)
+        && (event == "DELETE" || !set.isDisjoint(with: key.targetColumns))
+    }
+  }
+
+  /// Whether a column of a key that foreign keys may refer to is set.
+  private var setsKey: Bool {
+    let set = Set(changedColumns)
+    return table.indexes.contains { index in
+      index.isUnique && !index.isPartial && index.columns.allSatisfy { $0 != nil }
+        && !set.isDisjoint(with: index.columns.compactMap(\.self))
+    }
+  }
+
   private var metForeignKeys: [String] {
     guard let event else { return [] }
     let set = Set(changedColumns)
@@ -222,7 +243,11 @@ extension PostgresPlan {
     let own = isDeletion ? [] : table.references.filter { !set.isDisjoint(with: $0.columns) }
     let others = table.referrers.filter { isDeletion || !set.isDisjoint(with: $0.targetColumns) }
     return (own + others).map { key in
-      let action = isDeletion ? ", on delete \(key.onDelete.lowercased())" : ""
+      let isOther = others.contains(key)
+      let action =
+        isDeletion
+        ? ", on delete \(key.onDelete.lowercased())"
+        : isOther ? ", on update \(key.onUpdate.lowercased())" : ""
       return
         "\(key.name): \(key.table) (\(key.columns.joined(separator: ", "))) to \(key.target)\(action)"
     }

@@ -20,10 +20,9 @@ extension PostgresPlan {
   /// A trigger, or a transform's program, may have other effects than writing rows, and a plan must
   /// have none.
   func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
-    let cascades = table.referrers.contains { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
     let isKnown = newArchive == nil && job.action.kind != .transform
     guard isKnown, report.matches > 0, table.kind != .view, firingTriggers.isEmpty,
-      !cascades || job.action.kind != .delete
+      cascades.isEmpty
     else { return nil }
     let size = min(
       report.firstChunk ?? job.policy.chunk.size,

@@ -15,8 +15,7 @@ extension PostgresPlan {
           + " if columns that stay as they are identify a row, name only these in source.key"
       )
     }
-    let cascades = table.referrers.filter { !["NO ACTION", "RESTRICT"].contains($0.onDelete) }
-    if event == "DELETE", !cascades.isEmpty {
+    if !cascades.isEmpty {
       let tables = Set(cascades.map(\.table)).sorted().joined(separator: ", ")
       var isArchived = false
       if case .delete(let delete) = job.action { isArchived = delete.archive != nil }
@@ -67,7 +66,7 @@ extension PostgresPlan {
           SELECT FROM pg_catalog.pg_attribute AS a
           WHERE a.attrelid = c.confrelid AND a.attnum = ANY (c.confkey) AND a.attname = ANY ($2)))
       SELECT k.conrelid::pg_catalog.regclass::text, (
-          SELECT string_agg(a.attname, ', ' ORDER BY array_position(k.conkey, a.attnum))
+          SELECT string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY array_position(k.conkey, a.attnum))
           FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)),
         c.reltuples::int8
       FROM keys AS k JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
@@ -96,14 +95,22 @@ extension PostgresPlan {
   private func warningsAboutPartitions(
     in session: PostgresSession
   ) throws(BatchError) -> [String] {
-    guard job.action.kind == .delete, table.kind == .partitionedTable, identifiers == nil,
-      job.source.limit == nil, newArchive == nil
+    // What else a deletion does, dropping a partition would not do.
+    guard case .delete(let delete) = job.action, delete.archive == nil, firingTriggers.isEmpty,
+      table.referrers.isEmpty, table.kind == .partitionedTable, identifiers == nil,
+      job.source.limit == nil
     else { return [] }
     let parts = try session.execute(
-      "SELECT relid::pg_catalog.regclass::text FROM pg_catalog.pg_partition_tree($1::pg_catalog.regclass)"
-        + " WHERE isleaf ORDER BY 1 LIMIT 1000",
-      .text(table.sql)
+      """
+      SELECT c.oid::pg_catalog.regclass::text, NOT EXISTS (
+        SELECT FROM pg_catalog.pg_partitioned_table AS p WHERE p.partrelid = $1 AND p.partdefid <> 0)
+      FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+      WHERE i.inhparent = $1 AND c.relkind = 'r' ORDER BY 1 LIMIT 1000
+      """,
+      .literal(String(table.oid))
     )
+    // A table with a default partition is locked for the moment that it takes.
+    let mode = parts.count > 0 && parts.isTrue(0, 1) ? " CONCURRENTLY" : ""
     let deadline = ContinuousClock.now + Self.partitionTime
     var whole: [String] = []
     for part in (0..<parts.count).compactMap({ parts.text($0, 0) }) {
@@ -116,7 +123,7 @@ extension PostgresPlan {
     let names = whole.prefix(3).joined(separator: ", ") + (whole.count > 3 ? ", …" : "")
     return [
       "every row of \(whole.count == 1 ? "the partition" : "\(whole.count) partitions:") \(names) is selected:"
-        + " ALTER TABLE \(table.title) DETACH PARTITION \(first) CONCURRENTLY, then DROP TABLE, takes a moment and"
+        + " ALTER TABLE \(table.title) DETACH PARTITION \(first)\(mode), then DROP TABLE, takes a moment and"
         + " gives the space back"
     ]
   }

@@ -144,6 +144,8 @@ package struct PostgresPlan: Sendable {
       expected = try work.expectedTables(in: database, session)
     }
     self.work = work.expecting(expected)
+    // A program that cannot be started is refused before anything else is done.
+    _ = try RunHooks(job, parameters: parameters)
     // A job that only reads does not hold up others.
     notes =
       try checked + Self.notes(on: table, of: job, since: begun)

@@ -44,7 +44,8 @@ extension RunSummary {
     case .running: state = .running
     case .finished, .acknowledged:
       state = outcomes.failed > 0 ? .completedWithFailures : .completed
-    case .setAside: (state, isSetAside) = (.stopped, true)
+    // When it was set aside is not when it ended.
+    case .setAside: (state, isSetAside, endedAt) = (.stopped, true, nil)
     }
   }
 

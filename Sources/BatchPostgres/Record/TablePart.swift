@@ -196,7 +196,8 @@ package final class TablePart: RunPart {
   package func tune(_ throttle: RunPolicy.Throttle) { session.tune(throttle) }
 
   package func pass(_ stalled: StalledChunk?) -> Bool {
-    session.note(stall: stalled?.words(try? plan.statementText()))
+    session.note(hasSpan: spans.hasAny)
+    return session.note(stall: stalled?.words(try? plan.statementText()))
   }
 
   package func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }

@@ -24,6 +24,8 @@ final class TableProgress: Sendable {
     var heldBefore = Duration.zero
     /// How long it was held by anything but a pace, except for the current hold.
     var idleBefore = Duration.zero
+    /// Since when the process has had no span, since others have them all.
+    var spanlessSince: ContinuousClock.Instant?
     /// The speed of this process.
     var speed = WorkSpeed()
     /// The speed of all processes.
@@ -35,7 +37,11 @@ final class TableProgress: Sendable {
     /// How long the process has worked since `start`.
     func worked(since start: ContinuousClock.Instant) -> Duration {
       var idle = idleBefore
-      if let hold, !hold.isPace, let heldSince { idle += heldSince.duration(to: .now) }
+      if let hold, !hold.isPace, let heldSince {
+        idle += heldSince.duration(to: .now)
+      } else if let spanlessSince {
+        idle += spanlessSince.duration(to: .now)
+      }
       return start.duration(to: .now) - idle
     }
     var toldPaces: Set<RunThrottle.Hold.Cause> = []
@@ -96,6 +102,18 @@ final class TableProgress: Sendable {
       if hold.isPace { return isNew && state.toldPaces.insert(hold.cause).inserted }
       state.state = hold.cause == .pause ? .paused : .throttled
       return isNew
+    }
+  }
+
+  /// Notes whether the process has a span to work on.
+  func note(hasSpan: Bool) {
+    state.withLock { state in
+      if let since = state.spanlessSince, hasSpan {
+        if state.heldSince == nil { state.idleBefore += since.duration(to: .now) }
+        state.spanlessSince = nil
+      } else if !hasSpan, state.spanlessSince == nil {
+        state.spanlessSince = .now
+      }
     }
   }
 

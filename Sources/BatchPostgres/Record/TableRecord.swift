@@ -220,6 +220,10 @@ package final class TableRecord: RunRecord {
   private func prepare(toTakePartIn run: TableRun) async throws(BatchError) -> Bool {
     let (tables, lease) = (requireTables(), lease)
     return try await opening.persistently(within: lease) { session throws(BatchError) in
+      // Somebody may have dropped one.
+      if try !tables.exist(in: session) {
+        try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+      }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       if !hosts.contains(where: { $0.isAlive(within: lease) }) {
         try tables.request(nil, of: run.run, in: session)

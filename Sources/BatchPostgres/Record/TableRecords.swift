@@ -2,6 +2,7 @@
 package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
+import BatchPlatform
 
 /// The records of a job's runs in tables of its database, which hosts share.
 package struct TableRecords: RunRecords {
@@ -137,8 +138,10 @@ package struct TableRecords: RunRecords {
     }
   }
 
-  /// Acknowledged runs with a run ID stay as long as the job remembers them, and the last run stays
-  /// if its failures can be retried; unfinished and unacknowledged runs always stay.
+  /// As many of the last runs stay as the job's history has records, and at least the last one.
+  ///
+  /// Those with a run ID stay as long as the job remembers them, and unfinished and unacknowledged
+  /// runs always.
   package func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup {
     try await job.inSession { [job] session throws(BatchError) in
       var cleanup = JobCleanup()
@@ -148,13 +151,16 @@ package struct TableRecords: RunRecords {
         try tables.lock(job: job.name, in: session)
         let runs = try tables.runs(ofJob: job.name, in: session)
         var count = 0
+        let kept = Set(
+          job.policy.history.kept(of: runs, removingAll: removingHistory).map(\.run)
+        )
         for run in runs where run.state == .acknowledged || run.state == .setAside {
+          if kept.contains(run.run) { continue }
           guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else { continue }
           let isRemembered =
             run.runID != nil && run.state == .acknowledged
             && (snapshot.endedAt ?? "") >= job.checkpoint.oldestEnd ?? ""
-          let isToBeRetried = run.run == runs.last?.run && snapshot.outcomes.failed > 0
-          if isRemembered || isToBeRetried { continue }
+          if isRemembered { continue }
           try tables.remove(run.run, in: session)
           count += 1
         }
@@ -169,6 +175,19 @@ package struct TableRecords: RunRecords {
       try RunTables(of: session).isLocked(job: job.name, in: session)
     }
     return isLocked ?? false
+  }
+}
+
+extension RunPolicy.History {
+  /// The runs whose records stay, of all runs, the newest last.
+  fileprivate func kept(of runs: [TableRun], removingAll: Bool) -> [TableRun] {
+    if removingAll { return runs.suffix(1) }
+    switch self {
+    case .runs(let count): return runs.suffix(max(1, min(count, Self.limit)))
+    case .time(let time):
+      let oldest = Date.now.addingTimeInterval(-(time / .seconds(1))).formatted(.iso8601)
+      return runs.suffix(1) + runs.filter { $0.startedAt >= oldest }
+    }
   }
 }
 
@@ -242,6 +261,7 @@ extension RunStatus.Host {
     self.init(
       name: host.name,
       process: host.process,
+      processes: host.processCount,
       done: host.done,
       spans: host.spanCount,
       identifiersPerSecond: host.isHeard(within: lease) ? host.rate : nil,

@@ -81,6 +81,9 @@ package final class LeasedSpans: SpanSource {
     spans.withLock { $0[span.lowerBound] = nil }
   }
 
+  /// Whether the process has a span.
+  var hasAny: Bool { spans.withLock { !$0.isEmpty } }
+
   package func interrupt() { connection.interrupt() }
 
   package func end() async { await connection.close() }

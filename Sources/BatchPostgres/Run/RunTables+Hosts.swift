@@ -9,8 +9,9 @@ extension RunTables {
   /// The processes of a run: first those that take part or went silent, in the order in which they
   /// joined, then those that ended their part, the newest first.
   ///
-  /// Equal exits on a machine are one, with the sum of what they have done. While the run is
-  /// running, exits are left out if a process has joined on the machine since.
+  /// Of processes that failed for the same reason on a machine, or fell silent there, only the last
+  /// one is listed, with their number and the sum of what they have done. While the run is running,
+  /// exits are left out if a process has joined on the machine since.
   package func hosts(
     ofRun run: String,
     in session: PostgresSession
@@ -34,17 +35,18 @@ extension RunTables {
       host.spanCount = Int(present.integer(row, 8) ?? 0)
       return host
     }
+    let kind = "name, state, reason, CASE WHEN state IN ('finished', 'stopped') THEN host END"
     let gone = try session.execute(
       """
-      SELECT host, name, process, \(times), state, reason FROM (
-        SELECT DISTINCT ON (name, state, reason) host, name, process, exited_at AS seen_at, state, reason,
-          sum(done) OVER (PARTITION BY name, state, reason)::bigint AS done
+      SELECT host, name, process, \(times), state, reason, processes FROM (
+        SELECT DISTINCT ON (\(kind)) host, name, process, exited_at AS seen_at, state, reason,
+          sum(done) OVER (PARTITION BY \(kind))::bigint AS done, count(*) OVER (PARTITION BY \(kind)) AS processes
         FROM \(exit) AS e
         WHERE run = $1::uuid AND NOT EXISTS (SELECT FROM \(host) AS h WHERE h.run = e.run AND h.host = e.host)
           AND NOT EXISTS (
             SELECT FROM \(host) AS h JOIN \(self.run) AS r USING (run)
             WHERE h.run = e.run AND h.name = e.name AND h.began_at > e.exited_at AND r.state = 'running')
-        ORDER BY name, state, reason, exited_at DESC) AS e
+        ORDER BY \(kind), exited_at DESC) AS e
       ORDER BY seen_at DESC, host
       """,
       .text(run)
@@ -54,6 +56,7 @@ extension RunTables {
       host.exit = HostExit.State(rawValue: gone.text(row, 6) ?? "").map { state in
         HostExit(state, because: gone.text(row, 7))
       }
+      host.processCount = Int(gone.integer(row, 8) ?? 1)
       hosts.append(host)
     }
     return hosts
@@ -127,6 +130,8 @@ package struct HostSnapshot: Sendable, Hashable {
   package fileprivate(set) var rate: Double?
   package fileprivate(set) var hold: String?
   package fileprivate(set) var spanCount = 0
+  /// The number of processes that it stands for.
+  package fileprivate(set) var processCount = 1
   /// How it ended its part; nil if it takes part, or went silent.
   package fileprivate(set) var exit: HostExit?
 

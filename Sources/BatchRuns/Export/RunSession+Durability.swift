@@ -66,6 +66,7 @@ extension RunSession {
     }
     if let failed { try checkpoint.record(failed) }
     try write(state)
+    noteCounted()
   }
 
   /// Step 5: all chunks, and the result under its final name, before the record that the run is

@@ -161,6 +161,7 @@ package struct RunLogic {
   private var steps: [Int: (positions: Range<Int>, phase: StalledChunk.Phase, since: Duration)] =
     [:]
   private var now = Duration.zero
+  private var lastCommit = Duration.zero
   /// The effects not yet returned.
   private var effects: [Effect] = []
   package private(set) var failure: BatchError?
@@ -230,6 +231,7 @@ package struct RunLogic {
       )
     case .committed(let chunk, let commit):
       steps[chunk.lowerBound] = nil
+      lastCommit = moment.now
       tell(.committed(chunk, commit))
       errors[chunk.lowerBound] = nil
       throttle.committed(chunk.count, took: commit.duration, at: moment.now)
@@ -298,13 +300,12 @@ package struct RunLogic {
   private mutating func tell(_ event: Event) { effects.append(.tell(event)) }
 
   private var stalled: StalledChunk? {
-    let oldest = steps.values.min { $0.since < $1.since }
-    guard let oldest, now - oldest.since >= StalledChunk.limit else { return nil }
-    return StalledChunk(
-      positions: oldest.positions,
-      phase: oldest.phase,
-      time: now - oldest.since
-    )
+    guard let oldest = steps.values.min(by: { $0.since < $1.since }) else { return nil }
+    // Chunks that one writer commits wait for one another.
+    let isInTurn = oldest.phase == .committing && !setting.workersCommit
+    let since = isInTurn ? max(oldest.since, lastCommit) : oldest.since
+    guard now - since >= StalledChunk.limit else { return nil }
+    return StalledChunk(positions: oldest.positions, phase: oldest.phase, time: now - since)
   }
 
   /// Schedules the next check of the conditions, even if a chunk takes long.

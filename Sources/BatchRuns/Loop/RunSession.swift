@@ -17,6 +17,10 @@ package final class RunSession {
   package internal(set) var progress: RunProgress
   package private(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
+  /// When a record last had all that was done.
+  private var countedAt: ContinuousClock.Instant
+  /// Until when records come once a second, since something has just changed.
+  private var settlesAt: ContinuousClock.Instant
   private var toldAt: ContinuousClock.Instant
   private let elapsedBefore: Double
   /// How long this process took for the selection.
@@ -52,6 +56,8 @@ package final class RunSession {
     toDo = retried?.positions.count ?? checkpoint.list.count - done.count
     start = host.now()
     recordedAt = start
+    countedAt = start
+    settlesAt = start
     toldAt = start
     progress = checkpoint.progress
     followsKill = isResumed && progress.state.isGoingOn
@@ -97,7 +103,7 @@ package final class RunSession {
     recordingEvery interval: Duration
   ) async throws(BatchError) {
     note(chunk, commit)
-    if isDue(after: interval) { try await recordProgress() }
+    if isDue(after: interval, since: countedAt) { try await recordProgress() }
   }
 
   private func note(_ chunk: Range<Int>, _ commit: Commit) {
@@ -116,17 +122,26 @@ package final class RunSession {
 
   /// Whether the last record is older than `interval`, or there is much to record.
   ///
-  /// The first records are written sooner, so that `batch status` tells the speed of a run in its
-  /// first seconds; and if the file is the only record, so that a kill then costs little.
-  private func isDue(after interval: Duration) -> Bool {
+  /// The first records, and those after a change, are written sooner, so that `batch status` tells
+  /// the present speed; and if the file is the only record, so that a kill then costs little.
+  private func isDue(after interval: Duration, since last: ContinuousClock.Instant) -> Bool {
     let now = host.now()
     let age = start.duration(to: now)
-    let soon =
+    var soon =
       checkpoint.metadata.ledger == .file
       ? max(.milliseconds(500), age / 4) : max(.seconds(1), age / 2)
-    return recordedAt.duration(to: now) >= min(interval, soon)
+    if now < settlesAt { soon = min(soon, .seconds(1)) }
+    return last.duration(to: now) >= min(interval, soon)
       || passedOver.pieces.count > PassedOverRecord.byteLimit
   }
+
+  /// How long records come sooner after a change.
+  private static let settling = Duration.seconds(10)
+
+  private func settle() { settlesAt = host.now() + Self.settling }
+
+  /// Notes that a record has all that is done.
+  func noteCounted() { countedAt = host.now() }
 
   /// Whether nothing was reported for `interval`; if so, a report is assumed to follow.
   package func shouldTell(every interval: Duration) -> Bool {
@@ -148,7 +163,7 @@ package final class RunSession {
       try await record(progress.state)
     } catch {
       guard error.isTransient else { throw error }
-      recordedAt = host.now()
+      (recordedAt, countedAt) = (host.now(), host.now())
     }
   }
 
@@ -169,6 +184,7 @@ package final class RunSession {
 
   package func release() throws(BatchError) {
     let isRecorded = holdIsRecorded
+    if held?.by.isPace == false { settle() }
     endHold()
     if isRecorded { try write(.running) }
   }
@@ -182,9 +198,12 @@ package final class RunSession {
     recordingEvery interval: Duration
   ) throws(BatchError) -> Bool {
     let isNew = (progress.waiting == nil) != (what == nil)
+    if isNew { settle() }
     progress.waiting = what
     let isUnrecorded = held != nil && !holdIsRecorded || what != nil
-    if isNew || isUnrecorded && isDue(after: interval) { try write(progress.state) }
+    if isNew || isUnrecorded && isDue(after: interval, since: recordedAt) {
+      try write(progress.state)
+    }
     return isNew
   }
 
@@ -194,6 +213,7 @@ package final class RunSession {
   /// Notes that settings have changed: the speed is measured from now on.
   package func tune(_ throttle: RunPolicy.Throttle) {
     speed.tune(pace: throttle.identifiersPerSecond, after: worked)
+    settle()
     // So that the status tells the new speed. If it cannot be written, the next record will.
     if doneHere > 0 { try? write(progress.state) }
   }

@@ -111,6 +111,13 @@ package struct RunThrottle {
     if let ratio = settings.sleepRatio { rested = now + duration * ratio }
   }
 
+  /// What would become of a run that begins now, in words; nil if nothing holds it.
+  package func words(at conditions: Conditions) -> String? {
+    if let reason = end(conditions) { return "a run that begins now stops at once (\(reason))" }
+    guard let hold = hold(at: .zero, conditions), !hold.isPace else { return nil }
+    return "a run that begins now waits (\(hold.reason))"
+  }
+
   /// Why the run stops now, or nil: it is outside its window, and `outsideWindow` is `stop`.
   package func end(_ conditions: Conditions) -> String? {
     guard settings.outsideWindow == .stop, let window = settings.window,

@@ -94,6 +94,7 @@ extension JobPlan {
             try unchanged(by: sampler, in: connection)
           } ?? nil
         report.triedRows = trial?.rows
+        if trial != nil { report.untried = try untried(in: connection) }
         report.invalidTexts = invalidTextFate == nil ? nil : read?.invalidTexts ?? 0
         return report
       }

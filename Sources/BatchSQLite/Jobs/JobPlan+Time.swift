@@ -89,6 +89,7 @@ extension JobPlan {
         // Writing a row costs about three times as much as reading one, and has one writer.
         return TimeEstimate(Self.secondsOfStart + rows * read.secondsPerRow * 3, withinFactor: 3)
       }
+      if tried.isInterrupted { return TimeEstimate(atLeast: rows * tried.secondsPerRow) }
       let pages = rows * tried.pagesPerRow
       let transactions = rows / Double(chunkSize) + 1
       // Data for undo is read first, and written in addition to the rows.

@@ -38,6 +38,27 @@ extension JobPlan {
     return trial
   }
 
+  /// What a trial leaves out that may refuse a row, in words; nil for nothing.
+  func untried(in connection: Connection) throws(BatchError) -> String? {
+    guard case .change(let change, _) = work else { return nil }
+    var parts = try connection.triggers(setOffBy: change.statements).keys.sorted()
+      .map { "the trigger \($0.quotedForMessage)" }
+    if !assignments.isEmpty {
+      let indexes = try connection.texts(
+        """
+        SELECT DISTINCT i.name FROM pragma_index_list(?1) AS i
+        WHERE i."unique" AND (i.partial OR EXISTS (
+          SELECT 1 FROM pragma_index_info(i.name) AS c LEFT JOIN pragma_table_xinfo(?1) AS x ON x.name = c.name
+          WHERE c.name IS NULL OR x.hidden IN (2, 3)))
+        ORDER BY 1
+        """,
+        .text(entity.table)
+      )
+      parts += indexes.map { "the unique index \($0.quotedForMessage)" }
+    }
+    return parts.isEmpty ? nil : parts.joined(separator: ", ")
+  }
+
   private static let tryingTime = Duration.seconds(3)
 
   func trialInOrder(

@@ -200,26 +200,25 @@ extension Entity {
     while let parent = next.popLast() {
       let keys = try connection.prepare(
         """
-        SELECT s.name, f.on_delete = 'CASCADE', (
-            SELECT group_concat(o."from", ', ') FROM (
-              SELECT g."from" FROM pragma_foreign_key_list(s.name) g WHERE g.id = f.id ORDER BY g.seq) o),
-          NOT EXISTS (
-            SELECT 1 FROM pragma_foreign_key_list(s.name) g, pragma_index_list(s.name) l, pragma_index_info(l.name) i
-            WHERE g.id = f.id AND NOT l.partial AND i.seqno = 0 AND lower(i.name) = lower(g."from"))
-          AND NOT EXISTS (
-            SELECT 1 FROM pragma_foreign_key_list(s.name) g, pragma_table_info(s.name) c
-            WHERE g.id = f.id AND c.pk = 1 AND lower(c.name) = lower(g."from"))
-        FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
+        SELECT s.name, f.on_delete = 'CASCADE', f.id FROM sqlite_schema s, pragma_foreign_key_list(s.name) f
         WHERE s.type = 'table' AND f.seq = 0 AND lower(f."table") = lower(?) ORDER BY s.name, f.id
         """
       )
       try keys.bind(.text(parent), at: 1)
       while try keys.step() {
-        let (name, columns) = (keys.text(at: 0), keys.text(at: 2))
-        if keys.integer(at: 3) == 1 {
+        let name = keys.text(at: 0)
+        let columns = try connection.texts(
+          "SELECT \"from\" FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq",
+          .text(name),
+          .integer(keys.integer(at: 2))
+        )
+        let isReferring = columns.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
+        let search = "SELECT 1 FROM \(SQLName.quoted(name)) WHERE \(isReferring)"
+        if try QueryPlan(of: search, in: connection).scans {
+          let list = columns.joined(separator: ", ")
           warnings.append(
-            "for each deleted row of \"\(parent)\", SQLite reads all of \"\(name)\", since no index of it begins with"
-              + " \(columns); an index on \(columns) would make the run much faster"
+            "for each deleted row of \"\(parent)\", SQLite reads all of \"\(name)\", since no index leads to the rows"
+              + " that refer to it; an index on \(list) would make the run much faster"
           )
         }
         if keys.integer(at: 1) == 1, reached.insert(name.lowercased()).inserted {

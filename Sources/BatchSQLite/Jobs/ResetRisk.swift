@@ -24,7 +24,9 @@ extension RunCause {
   package var risks: [String] {
     guard writes, database.server == nil, let path = try? resolvedPath(database.path.string),
       database.journalMode == .wal || FileSystem.status(of: FilePath("\(path)-wal")) != nil,
-      case let users = DatabaseUser.others(ofDatabase: path), !users.isEmpty
+      // Other processes of this program take the same care.
+      case let users = DatabaseUser.others(ofDatabase: path).filter({ !$0.runsThisProgram }),
+      !users.isEmpty
     else { return [] }
     return users.riskOfReset.map { [$0] } ?? []
   }

@@ -8,6 +8,15 @@ package struct DatabaseUser: Sendable, Encodable {
   /// What its current locks are for: `reads`, `writes`, `checkpoints`, `recovers`.
   package let activities: [String]
 
+  /// Whether the process runs the same executable file as this one.
+  package var runsThisProgram: Bool {
+    #if canImport(Darwin)
+    false
+    #else
+    FileNumber("/proc/\(process)/exe").map { $0 == FileNumber("/proc/self/exe") } ?? false
+    #endif
+  }
+
   /// The process in words: `python3 (process 4711)`.
   package var words: String {
     program.map { "\($0) (process \(process))" } ?? "process \(process)"

@@ -5,6 +5,8 @@ import BatchIdentifiers
 package struct TriedChunks: Sendable {
   /// The seconds per identifier of each chunk, without commits.
   private var times: [Double] = []
+  /// Whether even a single row took longer than it was tried, so that the times are lower bounds.
+  private(set) var isInterrupted = false
   private var rows = 0
   private var pages = 0
 
@@ -12,6 +14,10 @@ package struct TriedChunks: Sendable {
     times.append(duration / .seconds(1) / Double(max(rows, 1)))
     self.rows += rows
     self.pages += pages
+  }
+
+  mutating func interrupt(after limit: Duration) {
+    (times, isInterrupted) = ([limit / .seconds(1)], true)
   }
 
   /// The seconds per identifier; this is the median, since other processes may have used the
@@ -28,8 +34,9 @@ extension BulkChange {
   /// No page reaches the database or its log. Other writers wait for the lock at most `limit` for
   /// one chunk, as they would for a chunk of a run. The first chunk only warms up the caches.
   ///
-  /// - Returns: Nil if chunks fail, take longer or cannot be tried, for example because another
-  ///   connection writes.
+  /// A chunk that takes longer is tried with fewer rows.
+  ///
+  /// - Returns: Nil if chunks fail or cannot be tried, for example because another connection writes.
   package func tried(
     _ chunks: [ChunkKeys],
     isRowByRow: Bool,
@@ -54,8 +61,11 @@ extension BulkChange {
       }
       if enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
       var tried = TriedChunks()
-      for (index, keys) in chunks.enumerated() {
-        let keys = isRowByRow ? keys.singly : keys
+      var size = Int.max
+      var rest = chunks[...]
+      while let chunk = rest.first {
+        let part = chunk.identifierCount > size ? chunk.part(0..<size) : chunk
+        let keys = isRowByRow ? part.singly : part
         try connection.execute(Connection.TransactionKind.immediate.rawValue)
         defer { if !connection.isAutocommit { try? connection.execute("ROLLBACK") } }
         if let creation = archiveCreation { try connection.execute(creation) }
@@ -66,8 +76,16 @@ extension BulkChange {
           try write(to: located(keys, in: connection), onFailure: .failChunk, in: connection)
         }
         let end = clock.now
-        guard written != nil else { return nil }
-        if index == 0, chunks.count > 1 { continue }
+        guard written != nil else {
+          guard keys.identifierCount > 1 else {
+            tried.interrupt(after: limit)
+            return tried
+          }
+          size = max(1, keys.identifierCount / 10)
+          continue
+        }
+        rest.removeFirst()
+        if rest.count == chunks.count - 1, chunks.count > 1 { continue }
         tried.add(keys.identifierCount, start.duration(to: end), pages: connection.takeReadPages())
       }
       return tried

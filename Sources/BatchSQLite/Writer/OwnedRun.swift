@@ -44,13 +44,15 @@ struct OwnedRun {
   /// How long processes have worked on the run.
   var elapsedSeconds: Double { elapsedBefore + takenAt.duration(to: .now) / .seconds(1) }
 
-  /// Records how long processes have worked on the run, inside a transaction, at most once a second.
+  /// Records how long processes have worked on the run, inside a transaction: at most once a second,
+  /// and sooner in the first seconds, so that many short processes are not counted as no time.
   ///
   /// The file lags behind the ledger after a kill; this does not.
   mutating func recordTime(in connection: Connection) throws(BatchError) {
     guard let ledger else { return }
     let now = ContinuousClock.now
-    if let timedAt, timedAt.duration(to: now) < .seconds(1) { return }
+    let soon = max(.milliseconds(50), takenAt.duration(to: now) / 4)
+    if let timedAt, timedAt.duration(to: now) < min(.seconds(1), soon) { return }
     timedAt = now
     try StoredRun.note(elapsedSeconds, ofRun: ledger.run, in: connection)
   }

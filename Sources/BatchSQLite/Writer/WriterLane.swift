@@ -130,6 +130,8 @@ package actor WriterLane {
     }.get()
   }
 
+  private static let longTransaction = Duration.milliseconds(200)
+
   private func commitAllWaiting() async {
     while !waiting.isEmpty {
       var chunks = waiting[...]
@@ -139,7 +141,10 @@ package actor WriterLane {
           await pass.value
           checkpointIfLong()
         }
+        let start = ContinuousClock.now
         chunks = chunks.dropFirst(commitFirst(of: chunks))
+        // Otherwise, the record of what is done would wait for all these chunks.
+        if start.duration(to: .now) >= Self.longTransaction { await Task.yield() }
       }
     }
     isCommitting = false

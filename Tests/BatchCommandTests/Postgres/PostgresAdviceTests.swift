@@ -107,6 +107,77 @@ import Testing
     #expect(try dropped(where: "day = 1") == [])
   }
 
+  @Test func `a plan does not advise to drop partitions where that would lose something`() throws {
+    let job = try SharedJob(
+      rows: 1,
+      """
+      CREATE TABLE log (id bigint, day int, PRIMARY KEY (id, day)) PARTITION BY LIST (day);
+      CREATE TABLE log_1 PARTITION OF log FOR VALUES IN (1);
+      CREATE TABLE log_2 PARTITION OF log FOR VALUES IN (2) PARTITION BY LIST (day);
+      CREATE TABLE log_2a PARTITION OF log_2 FOR VALUES IN (2);
+      CREATE TABLE rest PARTITION OF log DEFAULT;
+      INSERT INTO log SELECT i, 1 + i % 3 FROM generate_series(1, 300) AS i
+      """
+    )
+    func advice(_ action: [String: Any] = ["type": "delete"]) throws -> [String] {
+      try job.writeJob(["action": action, "source": ["entity": "log", "where": "day < 3"]])
+      return try warnings(job).filter { $0.contains("DETACH PARTITION") }
+    }
+    let found = try advice()
+    // What is deeper is no partition of the table itself.
+    #expect(found.count == 1 && found[0].contains("the partition log_1 is selected"), "\(found)")
+    let statement = try #require(found[0].firstMatch(of: /ALTER TABLE .*(?=, then)/))
+    try job.database.run("BEGIN; \(statement.0); ROLLBACK")
+    #expect(try advice(["type": "delete", "archive": ["entity": "kept", "create": true]]) == [])
+    try job.database.run(
+      "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN old; END';"
+        + "CREATE TRIGGER d BEFORE DELETE ON log FOR EACH ROW EXECUTE FUNCTION f()"
+    )
+    #expect(try advice() == [])
+    try job.database.run(
+      "DROP TRIGGER d ON log; CREATE TABLE c (id bigint, day int, FOREIGN KEY (id, day) REFERENCES log)"
+    )
+    #expect(try advice() == [])
+  }
+
+  @Test func `a plan names rows that an update reaches in other tables, and tries none`() throws {
+    let job = try SharedJob(
+      rows: 1,
+      """
+      CREATE TABLE "Kid Of" (id int PRIMARY KEY, code text);
+      CREATE TABLE parent (id int PRIMARY KEY, code text UNIQUE, note text);
+      INSERT INTO parent SELECT i, 'c' || i, '' FROM generate_series(1, 100) AS i;
+      ALTER TABLE "Kid Of" ADD FOREIGN KEY (code) REFERENCES parent (code) ON UPDATE CASCADE
+      """
+    )
+    func plan(_ set: [String: String]) throws -> [String: Any] {
+      try job.writeJob([
+        "source": ["entity": "parent", "everything": true],
+        "action": ["type": "update", "set": set],
+      ])
+      return try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    }
+    let reaching = try plan(["code": "code || 'x'"])
+    let keys = try #require(reaching["foreignKeys"] as? [String])
+    #expect(keys.count == 1 && keys[0].hasSuffix(", on update cascade"), "\(keys)")
+    let found = try #require(reaching["warnings"] as? [String])
+    #expect(
+      found.contains { $0.hasPrefix("rows of \"Kid Of\" are changed or deleted too") },
+      "\(found)"
+    )
+    #expect(reaching["estimatedSeconds"] == nil)
+    // The advice is a statement.
+    let index = try #require(
+      found.lazy.compactMap { $0.firstMatch(of: /CREATE INDEX .*(?= avoids)/) }.first
+    )
+    try job.database.run(String(index.0))
+    // An update of a key's column locks the row as a deletion does.
+    #expect((reaching["locks"] as? [String])?.contains { $0.hasPrefix("FOR UPDATE ") } == true)
+    let other = try plan(["note": "'x'"])
+    #expect((other["locks"] as? [String])?.contains { $0.hasPrefix("FOR NO KEY UPDATE ") } == true)
+    #expect(other["estimatedSeconds"] is Double)
+  }
+
   @Test func `plan and run name what keeps the server from cleaning up`() throws {
     let cluster = try TestCluster(configuration: "max_prepared_transactions = 5")
     let job = try SharedJob(rows: 100, in: cluster)
