@@ -37,6 +37,7 @@ let package = Package(
     .executableTarget(
       name: "TransformBenchmark",
       dependencies: [
+        .product(name: "BatchObjects", package: "batch"),
         .product(name: "BatchPipeline", package: "batch"),
         .product(name: "BatchTool", package: "batch"),
       ]

@@ -1,3 +1,4 @@
+import BatchObjects
 import BatchPipeline
 import BatchTool
 
