@@ -1,5 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
+import BatchJobs
 import BatchPipeline
 import BatchSQLite
 import SystemPackage
@@ -147,7 +148,7 @@ struct ProgressPrinter: Sendable {
   func finishRetries() {
     let count = retries.withLock { $0.count > $0.shown ? $0.count : 0 }
     guard count > 0, !json, !quiet else { return }
-    Terminal.warn("\(Format.count(count, "retry", "retries")) of chunks in total")
+    Terminal.warn("chunks were retried \(count.grouped) times in all")
   }
 
   /// Shows the end of the run; throws if this, or an earlier event, cannot be written.
@@ -212,6 +213,6 @@ private struct RetryLine: Encodable {
     attempt = retry.attempt
     limit = retry.limit
     delaySeconds = retry.delay / .seconds(1)
-    error = retry.error.description
+    error = retry.error.inWordsOfJobs.description
   }
 }

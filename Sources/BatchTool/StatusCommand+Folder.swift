@@ -32,13 +32,18 @@ extension StatusCommand {
         let status = try await records.status(BatchRun.Options(), BatchTool.handlers)
         entry.status = status
         words = SummaryText.line(status.summary)
+        // Such as an unfinished undo, which the last run does not show.
+        if !status.isLive, status.next.name == "refuse" {
+          words += "; batch run \(status.next.words.onOneLine)"
+        }
         if let (exit, reason) = try await judge?.result(for: status, in: records) {
           worst = Self.worse(worst, exit)
           if let reason { words += "; \(reason)" }
         }
       } catch {
-        entry.error = error.description
-        words = error.isAboutMissingRun ? "no run yet" : error.description.onOneLine
+        let text = error.inWordsOfJobs.description
+        entry.error = text
+        words = error.isAboutMissingRun ? "no run yet" : text.onOneLine
         if judge != nil { worst = Self.worse(worst, .refused) }
       }
       entries.append(entry)

@@ -110,6 +110,6 @@ import Testing
     let result = try BatchProgram.run("run", "job.json", in: directory)
     #expect(result.status == 0, "\(result.errors)")
     #expect(result.errors.matches(of: /retry \d+ of 100/).count == 1, "\(result.errors)")
-    #expect(result.errors.contains("19 retries of chunks in total"), "\(result.errors)")
+    #expect(result.errors.contains("chunks were retried 19 times in all"), "\(result.errors)")
   }
 }

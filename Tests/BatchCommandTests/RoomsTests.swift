@@ -60,7 +60,7 @@ import Testing
       "Run",
     ],
     "BatchPipeline": [
-      "Checkpoint", "Report", "Run", "Operation", "Undo", "Verification", "Rehearsal",
+      "Checkpoint", "Report", "Run", "Undo", "Operation", "Verification", "Rehearsal",
       "Generation",
     ],
   ]

@@ -272,6 +272,20 @@ import Testing
     #expect(last["done"] as? Int == 2000)
   }
 
+  @Test func `a plan's time with a rest after each chunk is that of the run`() throws {
+    try write(["sleepRatio": 20], ["chunk": ["size": 100]])
+    let plan = try JSONOutput.object(
+      BatchProgram.run("plan", "job.json", "--json", in: directory).output
+    )
+    #expect(plan["pace"] as? String == "throttle.sleepRatio")
+    let least = try #require(plan["leastSeconds"] as? Double)
+    let most = try #require(plan["mostSeconds"] as? Double)
+    let result = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    let seconds = try #require(JSONOutput.lines(result.output).last?["elapsedSeconds"] as? Double)
+    // The machine may be busy with other tests.
+    #expect(least < seconds * 1.5 && seconds < most * 3, "\(least) to \(most): \(seconds)")
+  }
+
   @Test func `sleeps between chunks count as held time`() throws {
     try write(["sleepRatio": 50], ["chunk": ["size": 100]])
     let result = try BatchProgram.run("run", "job.json", "--json", in: directory)

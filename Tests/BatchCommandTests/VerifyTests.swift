@@ -261,6 +261,19 @@ import Testing
     )
   }
 
+  @Test func `verify blames no VACUUM for the rows that a trigger adds`() throws {
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TRIGGER note AFTER UPDATE ON numbers BEGIN INSERT INTO log VALUES (new.id); END"
+    )
+    try run(JobText.update(where: "id <= 100"))
+    let result = try BatchProgram.run("verify", "job.json", "--against", "before.db", in: directory)
+    #expect(result.status == 1)
+    #expect(result.output.contains("log: 100 rows more"), "\(result.output)")
+    #expect(result.errors.contains("note"), "\(result.errors)")
+    #expect(!result.errors.contains("VACUUM"), "\(result.errors)")
+  }
+
   @Test func `verify can allow a column that a trigger maintains to differ`() throws {
     try TestDatabase.make(
       in: directory,

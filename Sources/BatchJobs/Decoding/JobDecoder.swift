@@ -198,7 +198,10 @@ extension JobDecoder {
     }
     let kinds = Job.Action.Kind.allCases
     let name = section.name("type", among: kinds.map(\.rawValue), later: ["insert"])
-    guard let kind = name.flatMap(Job.Action.Kind.init) else { return nil }
+    guard let kind = name.flatMap(Job.Action.Kind.init) else {
+      section.finish(known: kinds.flatMap(keys))
+      return nil
+    }
     let action: Job.Action
     switch kind {
     case .update:

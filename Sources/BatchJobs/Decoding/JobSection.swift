@@ -29,9 +29,14 @@ struct JobSection {
   /// - Parameters:
   ///   - later: Keys of the job file that this version does not know yet.
   ///   - elsewhere: Keys of other types of the same section.
-  func finish(later: [String] = [], elsewhere: [String: [String]] = [:]) {
+  ///   - known: Other keys that it may have.
+  func finish(
+    later: [String] = [],
+    elsewhere: [String: [String]] = [:],
+    known: [String] = []
+  ) {
     decoder.noteKeys(asked, at: path)
-    for member in members where !asked.contains(member.key) {
+    for member in members where !asked.contains(member.key) && !known.contains(member.key) {
       let path = path.appending(member.key)
       if later.contains(member.key) {
         decoder.report(
@@ -56,7 +61,7 @@ struct JobSection {
           superfluous: JobProblem(
             path,
             "unknown key",
-            remedy: remedy(forUnknown: member.key),
+            remedy: remedy(forUnknown: member.key, among: asked + known),
             position: member.keyPosition
           )
         )
@@ -73,12 +78,12 @@ struct JobSection {
   ]
 
   /// Nil if there are so many problems that the remedy will not be shown.
-  private func remedy(forUnknown key: String) -> String? {
+  private func remedy(forUnknown key: String, among keys: [String]) -> String? {
     guard decoder.problems.count < 100 else { return nil }
-    if let meant = Self.synonyms[key.lowercased()], asked.contains(meant) {
+    if let meant = Self.synonyms[key.lowercased()], keys.contains(meant) {
       return "did you mean \(meant.quotedForMessage)?"
     }
-    return remedyForUnknownName(key, among: asked, kind: "keys here")
+    return remedyForUnknownName(key, among: keys, kind: "keys here")
   }
 }
 

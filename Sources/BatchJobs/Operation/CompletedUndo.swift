@@ -17,33 +17,40 @@ package struct CompletedUndo: Sendable, Encodable {
 
   /// Text such as `undone by 4D1C…`, with the number of rows unless all were undone.
   package func words(ofRows count: Int?) -> String {
-    let undone = rows - failed
     let count = max(recorded ?? count ?? rows, rows)
     return (undone < count ? "\(undone.grouped) of \(count.grouped) rows " : "")
       + "undone by \(run)"
   }
 
-  /// Finds the last undo of a run; nil if there is none, or if it is incomplete.
+  /// Finds the undo of a run; nil if there is none, or if it is incomplete.
   package init?(of run: String, ofWork work: some RunCause) {
     self.init(of: run, by: work.undoing)
   }
 
-  /// Finds the last undo of a run among the runs of `undoing`.
+  /// Finds the undo of a run among the runs of `undoing`: of several the one of most rows, of these
+  /// the last one.
   package init?(of run: String, by undoing: ProgramWork) {
     let earlier = RunHistory(of: undoing.files).entries.reversed().map(\.path)
-    for path in [undoing.checkpointPath] + earlier {
+    let undos = ([undoing.checkpointPath] + earlier).compactMap { path -> CompletedUndo? in
       guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),
         checkpoint.metadata.undone == run, checkpoint.progress.state.isFinished,
         undoing.files.trusts(owner: checkpoint.owner),
         // An undo that restored no row has undone nothing.
-        checkpoint.list.count > checkpoint.progress.done.outcomes.failed
-      else { continue }
-      self.run = checkpoint.metadata.run
-      rows = checkpoint.list.count
-      failed = checkpoint.progress.done.outcomes.failed
-      recorded = checkpoint.metadata.undoableRows
-      return
+        checkpoint.progress.done.outcomes.succeeded > 0
+      else { return nil }
+      return CompletedUndo(checkpoint)
     }
-    return nil
+    guard let most = undos.map(\.undone).max(), let undo = undos.first(where: { $0.undone == most })
+    else { return nil }
+    self = undo
   }
+
+  private init(_ checkpoint: Checkpoint) {
+    run = checkpoint.metadata.run
+    rows = checkpoint.list.count
+    failed = checkpoint.progress.done.outcomes.failed
+    recorded = checkpoint.metadata.undoableRows
+  }
+
+  private var undone: Int { rows - failed }
 }

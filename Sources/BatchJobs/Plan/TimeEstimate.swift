@@ -5,6 +5,8 @@ package struct TimeEstimate {
   package var seconds: Double
   package var least: Double
   package var most: Double
+  /// The part of ``seconds`` beside the chunks: the selection, the beginning and the end.
+  private var besideChunks: Double
 
   private static let triedChunks = 6
   package static let triedAtOnce = 1_000
@@ -21,35 +23,45 @@ package struct TimeEstimate {
     }
   }
 
-  package init(seconds: Double, least: Double, most: Double) {
+  package init(seconds: Double, least: Double, most: Double, besideChunks: Double = 0) {
     (self.seconds, self.least, self.most) = (seconds, least, most)
+    self.besideChunks = besideChunks
   }
 
   /// A time of which only the least is known.
   package init(atLeast seconds: Double) {
-    (self.seconds, least, most) = (seconds, seconds, .infinity)
+    self.init(seconds: seconds, least: seconds, most: .infinity)
   }
 
   /// An estimate that may be wrong by a factor; other activity is more likely to slow a run down.
-  package init(_ seconds: Double, withinFactor factor: Double) {
-    self.seconds = seconds
-    least = seconds / factor
-    most = seconds * factor * 1.3
+  package init(_ seconds: Double, withinFactor factor: Double, besideChunks: Double) {
+    self.init(
+      seconds: seconds,
+      least: seconds / factor,
+      most: seconds * factor * 1.3,
+      besideChunks: besideChunks
+    )
   }
 
-  /// Adds a measured time, which may turn out to be half or twice as long.
+  /// Adds a measured time of the selection, which may turn out to be half or twice as long.
   package func adding(_ more: Double) -> TimeEstimate {
     var sum = self
     sum.seconds += more
     sum.least += more / 2
     sum.most += more * 2
+    sum.besideChunks += more
     return sum
   }
 
-  fileprivate func mapped(_ change: (Double) -> Double) -> TimeEstimate {
-    var result = self
-    (result.seconds, result.least, result.most) = (change(seconds), change(least), change(most))
-    return result
+  /// Adds a rest after each chunk, as a multiple of its time.
+  fileprivate func resting(_ ratio: Double) -> TimeEstimate {
+    let time = { max(0, $0 - besideChunks) * ratio }
+    return TimeEstimate(
+      seconds: seconds + time(seconds),
+      least: least + time(least),
+      most: most + time(most),
+      besideChunks: besideChunks
+    )
   }
 }
 
@@ -60,7 +72,7 @@ extension Job {
   ) -> (estimate: TimeEstimate?, pace: String?) {
     var time: (estimate: TimeEstimate?, pace: String?) = (estimate, nil)
     if let ratio = policy.throttle.sleepRatio, ratio > 0, let estimate {
-      time = (estimate.mapped { $0 * (1 + ratio) }, "throttle.sleepRatio")
+      time = (estimate.resting(ratio), "throttle.sleepRatio")
     }
     if let rate = policy.throttle.identifiersPerSecond, matches > 0 {
       let least = Double(matches) / rate

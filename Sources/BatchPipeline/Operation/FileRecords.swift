@@ -9,6 +9,8 @@ import SystemPackage
 struct FileRecords: RunRecords {
   let cause: any RunCause
   /// Makes the work of the next run; nil if only its program can.
+  ///
+  /// Of an undo, it is whatever `batch undo` would undo next.
   private let work: @Sendable (BatchRun.Options, [String: TransformHandler]) -> (any RunWork)?
 
   init(of job: Job) {
@@ -18,7 +20,7 @@ struct FileRecords: RunRecords {
 
   init(of program: ProgramWork) {
     cause = program
-    work = { _, _ in nil }
+    work = { _, _ in program.kind == .undo ? UndoWork(after: program) : nil }
   }
 
   func status(
@@ -164,7 +166,9 @@ extension FileRecords {
         // The value of a secret is unknown, so parameters are not compared in that case.
         if texts.count == parameters.count { options.parameterTexts = texts }
       }
-      let work = work(options, handlers)
+      // What an unfinished undo is limited to is unknown here.
+      let isKnown = cause is Job || decision.name == "begin"
+      let work = isKnown ? work(options, handlers) : nil
       try await decision.refuse(unless: work, after: findings.checkpoint)
       switch decision {
       case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
@@ -180,7 +184,7 @@ extension FileRecords {
           + (given.isEmpty ? "" : ", with\(given)")
       )
     } catch {
-      return NextStep(refusing: "\(error)")
+      return NextStep(refusing: "\(cause.words(of: error))")
     }
   }
 }

@@ -14,6 +14,13 @@ extension UndoPlan {
     return "\(count.grouped) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
   }
 
+  /// What is lost if the run is undone before it is complete, in words.
+  var loss: String? {
+    guard isUnfinished else { return nil }
+    return
+      "run \(undo.run) is not finished: once any of it is undone, it cannot be resumed, only started over"
+  }
+
   /// Changes of the run that its records do not cover, in words.
   ///
   /// They are reported at the very end, so a problem here must not fail the undo.
@@ -78,6 +85,7 @@ extension UndoPlan {
     )
     let effects = try change.effects(
       enforcesForeignKeys: work.program.database.foreignKeys,
+      butUndone: true,
       in: connection
     )
     let others = effects.tables.filter { !SQLName.equal($0, entity.table) }.sorted().quoted

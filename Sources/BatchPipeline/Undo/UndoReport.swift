@@ -96,9 +96,9 @@ public struct UndoReport: Sendable, Encodable {
       comparedColumns = []
     }
     changedSince = errors.map(\.message)
-    let unknownIdentifiers = [plan.unknownIdentifiers].compactMap(\.self)
+    let facts = [plan.unknownIdentifiers, plan.loss].compactMap(\.self)
     guard case .rows(_, let entity, _) = plan.log else {
-      warnings = unknownIdentifiers
+      warnings = facts
       return
     }
     let table = entity.table
@@ -111,7 +111,7 @@ public struct UndoReport: Sendable, Encodable {
     let running =
       triggers.isEmpty
       ? [] : ["\(entity.name.quotedForMessage) has triggers, which run: \(triggers.quoted)"]
-    warnings = unknownIdentifiers + running
+    warnings = facts + running
   }
 
   private static let chunk = 1_000

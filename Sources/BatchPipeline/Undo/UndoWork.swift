@@ -37,6 +37,16 @@ struct UndoWork: RunWork {
     isByObjects = cause.actionName == ProgramWork.Kind.objects.rawValue
   }
 
+  /// The next undo of a job's run, by the last one.
+  init(after program: ProgramWork) {
+    self.program = program
+    name = String(program.name.dropLast(ProgramWork.jobName(undoing: "").count))
+    let path = program.checkpointPath
+    checkpoint = path.removingLastComponent().appending("\(path.stem ?? name).batch")
+    (run, identifiers, overwrites, isFresh) = (nil, nil, false, false)
+    (archive, isByObjects) = (nil, false)
+  }
+
   var cause: any RunCause { program }
 
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
@@ -89,6 +99,8 @@ struct UndoPlan: StoreRunPlan {
   let expected: ExpectedSchema?
   /// Whether the run was completely undone before.
   let wasUndone: Bool
+  /// Whether the undone run could still be resumed.
+  let isUnfinished: Bool
 
   enum Log {
     /// The records of a job's run: rows of one entity, identified by one key.
@@ -126,6 +138,8 @@ struct UndoPlan: StoreRunPlan {
     undo = try await store.undo(of: work)
     try store.refuseOther(undo)
     self.work = work
+    let undone = try await store.runs(ofJob: work.name).first { [undo] in $0.run == undo.run }
+    isUnfinished = if case .unfinished? = undone?.state { !undo.isUndone } else { false }
     wasUndone = CompletedUndo(of: undo.run, by: program) != nil
     log =
       undo.shape.kind == .objects
@@ -248,6 +262,7 @@ struct UndoPlan: StoreRunPlan {
     guard let lane = part.lane else { preconditionFailure("rows are changed without a lane") }
     part.onEvent(.message("undoing run \(undo.run), which began at \(undo.startedAt)"))
     if let unknownIdentifiers { part.onEvent(.message(unknownIdentifiers)) }
+    if let loss { part.onEvent(.message(loss)) }
     if let expected { try await lane.expect(expected) }
     let processor: any ChunkProcessor
     switch log {

@@ -6,6 +6,11 @@ struct ComparisonTally: Sendable {
     private(set) var columns: [Int] = []
 
     var different: Int { counts.values.reduce(0, +) }
+    /// Those that may be the same rows under other rowids: as many are gone as have appeared.
+    var moved: Int {
+      let pairs = min(counts[.added, default: 0], counts[.removed, default: 0])
+      return counts[.changed, default: 0] + 2 * pairs
+    }
 
     mutating func take(_ counted: ColumnCounts) {
       columns = counted.columns

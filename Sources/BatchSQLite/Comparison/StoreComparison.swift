@@ -118,7 +118,7 @@ package struct StoreComparison: Sendable {
       movedTables = tallies.flatMap { tables, tally in
         tables.enumerated().filter { index, table in
           guard table.hasHiddenRowID, let sum = tally.tables[index] else { return false }
-          return sum.different > 1 && sum.different > sum.rows / 2
+          return sum.moved > 1 && sum.moved > sum.rows / 2
         }.map(\.element.name)
       }
     } catch {

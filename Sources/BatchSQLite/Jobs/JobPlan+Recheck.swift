@@ -11,11 +11,6 @@ extension JobPlan {
       ?? WrittenColumns()
   }
 
-  func effects(in connection: Connection) throws(BatchError) -> WrittenColumns {
-    try change?.effects(enforcesForeignKeys: job.database.foreignKeys, in: connection)
-      ?? WrittenColumns()
-  }
-
   /// How rows are rechecked when they are written; timed if that reads other rows.
   func rechecking(
     first count: Int,

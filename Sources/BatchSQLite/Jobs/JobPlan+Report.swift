@@ -80,7 +80,7 @@ extension JobPlan {
             + warningsAboutIndexes(in: connection)
             + warningsAboutReading(by: sampler, in: connection)
             + warnings(about: read)
-            + warningsAboutUndo(writes, in: connection),
+            + warningsAboutUndo(in: connection),
           columns: entity.attributes.map(\.column).filter { column in
             sample.contains { $0.before[column] != nil }
           },

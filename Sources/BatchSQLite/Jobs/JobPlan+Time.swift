@@ -69,12 +69,14 @@ extension JobPlan {
       guard let chunks, query.findsRowsByKey, let tried = export.tried(chunks, in: store) else {
         return TimeEstimate(
           Self.secondsOfStart + rows * read.secondsPerRow / workers,
-          withinFactor: 3
+          withinFactor: 3,
+          besideChunks: Self.secondsOfStart
         )
       }
       return TimeEstimate(
         Self.secondsOfStart + rows * tried.secondsPerRow * Self.shareOfWriter / workers,
-        withinFactor: 1.7
+        withinFactor: 1.7,
+        besideChunks: Self.secondsOfStart
       )
     case .change(let change, let isRowByRow):
       guard let chunks,
@@ -87,7 +89,11 @@ extension JobPlan {
         )
       else {
         // Writing a row costs about three times as much as reading one, and has one writer.
-        return TimeEstimate(Self.secondsOfStart + rows * read.secondsPerRow * 3, withinFactor: 3)
+        return TimeEstimate(
+          Self.secondsOfStart + rows * read.secondsPerRow * 3,
+          withinFactor: 3,
+          besideChunks: Self.secondsOfStart
+        )
       }
       if tried.isInterrupted { return TimeEstimate(atLeast: rows * tried.secondsPerRow) }
       let pages = rows * tried.pagesPerRow
@@ -97,7 +103,8 @@ extension JobPlan {
       return TimeEstimate(
         Self.secondsOfStart + factor * rows * tried.secondsPerRow
           + (factor * pages + transactions * Self.pagesOfLedger) * Self.secondsPerPage,
-        withinFactor: 1.7
+        withinFactor: 1.7,
+        besideChunks: Self.secondsOfStart
       )
     }
   }

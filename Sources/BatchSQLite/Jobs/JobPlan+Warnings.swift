@@ -112,12 +112,18 @@ extension JobPlan {
 
   /// Warnings about changes that undoing a run would not revert.
   func warningsAboutUndo(
-    _ writes: WrittenColumns,
     in connection: Connection
   ) throws(BatchError) -> [String] {
-    guard job.undo != nil else { return [] }
-    let others = writes.tables.filter { !SQLName.equal($0, writtenEntity.table) }
-    let own = try change?.undoShape.writesBeside(effects(in: connection), in: writtenEntity)
+    guard job.undo != nil, let change else { return [] }
+    let effects = try change.effects(
+      enforcesForeignKeys: job.database.foreignKeys,
+      butUndone: true,
+      in: connection
+    )
+    let others = effects.tables.union(change.ownWrites.tables).filter {
+      !SQLName.equal($0, writtenEntity.table)
+    }
+    let own = change.undoShape.writesBeside(effects, in: writtenEntity)
     let parts = [others.sorted().quoted, own ?? ""].filter { !$0.isEmpty }
     if parts.isEmpty { return [] }
     return [

@@ -15,7 +15,7 @@ extension BulkChange {
     return written
   }
 
-  private var ownWrites: WrittenColumns {
+  var ownWrites: WrittenColumns {
     var written = WrittenColumns()
     switch action {
     case .update, .assign: written.insert(writtenColumns, of: entity.table)
@@ -28,11 +28,16 @@ extension BulkChange {
 
   /// The tables and columns that triggers and foreign-key actions write in response to the change,
   /// possibly in the same table; this is an upper bound if it depends on the rows.
+  ///
+  /// If `undone` is true, without those that undoing the change takes back by itself: columns that
+  /// `ON UPDATE CASCADE` has set follow the columns that they refer to.
   package func effects(
     enforcesForeignKeys: Bool,
+    butUndone undone: Bool = false,
     in connection: Connection
   ) throws(BatchError) -> WrittenColumns {
     var effects = WrittenColumns()
+    var following = WrittenColumns()
     for sql in statements {
       effects.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
@@ -43,20 +48,34 @@ extension BulkChange {
     written.formUnion(effects)
     while written != before {
       before = written
+      var followed = following
+      if case .update = action { followed.formUnion(ownWrites) }
+      if case .assign = action { followed.formUnion(ownWrites) }
       for table in before.tables {
-        effects.formUnion(try Self.actions(of: table, written: before, in: connection))
+        let actions = try Self.actions(
+          of: table,
+          written: before,
+          followed: followed,
+          in: connection
+        )
+        effects.formUnion(actions.written)
+        following.formUnion(actions.following)
       }
       written.formUnion(effects)
+      written.formUnion(following)
     }
+    if !undone { effects.formUnion(following) }
     return effects
   }
 
-  /// The columns that foreign-key actions write if a table is written.
+  /// The columns that foreign-key actions write if a table is written; apart from them those that
+  /// follow the columns of `followed` by `ON UPDATE CASCADE`.
   private static func actions(
     of table: String,
     written: WrittenColumns,
+    followed: WrittenColumns,
     in connection: Connection
-  ) throws(BatchError) -> WrittenColumns {
+  ) throws(BatchError) -> (written: WrittenColumns, following: WrittenColumns) {
     let references = try connection.prepare(
       """
       SELECT child.name, f."from", coalesce(f."to", ''), f.on_update, f.on_delete
@@ -66,6 +85,7 @@ extension BulkChange {
     )
     try references.bind(.text(table), at: 1)
     var reached = WrittenColumns()
+    var following = WrittenColumns()
     var statements: Set<String> = []
     while try references.step() {
       let (child, column) = (references.text(at: 0), references.text(at: 1))
@@ -80,7 +100,13 @@ extension BulkChange {
       } else if written.containsRows(of: table) && actions.contains(references.text(at: 4))
         || isUpdated && actions.contains(references.text(at: 3))
       {
-        reached.insert([column], of: child)
+        if references.text(at: 3) == "CASCADE", !refersTo.isEmpty,
+          !followed.written(of: [refersTo], in: table).isEmpty
+        {
+          following.insert([column], of: child)
+        } else {
+          reached.insert([column], of: child)
+        }
         let column = SQLName.quoted(column)
         statements.insert("UPDATE \(name) SET \(column) = \(column)")
       }
@@ -88,6 +114,6 @@ extension BulkChange {
     for sql in statements.sorted() {
       reached.formUnion(try connection.accesses(of: sql).writtenByTriggers)
     }
-    return reached
+    return (reached, following)
   }
 }

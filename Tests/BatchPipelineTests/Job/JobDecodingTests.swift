@@ -352,6 +352,11 @@ import Testing
       #"{ "type": "upadte" }"#,
       "job.json:3:23: action.type: unknown type \"upadte\"; did you mean \"update\"?"
     ),
+    (
+      #"{ "tpye": "update", "set": { "a": "1" } }"#,
+      "job.json:3:13: action.type: missing; add the key \"type\"\n"
+        + "job.json:3:15: action.tpye: unknown key; did you mean \"type\"?"
+    ),
     (#"{ "type": "update" }"#, "job.json:3:13: action.set: missing; add the key \"set\""),
     (
       #"{ "type": "update", "set": {} }"#,
