@@ -131,12 +131,14 @@ struct StatusCommand: AsyncParsableCommand {
     let state: RunState
     let outcomes: Outcomes
     let throttle: String?
+    let isWaiting: Bool
     let isLive: Bool
 
     init(_ status: RunStatus) {
       state = status.summary.state
       outcomes = status.summary.outcomes
       throttle = status.summary.throttle
+      isWaiting = status.summary.waiting != nil
       isLive = status.isLive
     }
   }
@@ -224,6 +226,7 @@ struct StatusCommand: AsyncParsableCommand {
       "last heartbeat \(time)",
     ].compactMap(\.self)
     if let hold = host.hold { words.append("held: \(hold)") }
+    if let wait = host.waiting { words.append("waiting for \(wait)") }
     return words.joined(separator: ", ")
   }
 }

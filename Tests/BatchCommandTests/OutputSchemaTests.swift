@@ -3,6 +3,10 @@ import BatchTestSupport
 import Foundation
 import Testing
 
+#if PostgreSQL
+import BatchPostgres
+#endif
+
 /// Holds what commands print with `--json`, and `output.schema.json`, together.
 @Suite(.timeLimit(.minutes(5))) struct OutputSchemaTests {
   @Test func `the outputs and the output schema have equal keys`() throws {
@@ -232,6 +236,11 @@ private struct Outputs {
     let held = try job.start()
     try job.wait(until: "(SELECT max(rate) FROM _batch_host) > 0")
     try check(status, as: "status", in: job.directory)
+    let other = try job.database.session()
+    try other.run("BEGIN; SELECT FROM t FOR UPDATE")
+    try job.wait(until: "(SELECT max(waiting) FROM _batch_host) IS NOT NULL")
+    try check(status, as: "status", in: job.directory)
+    try other.run("ROLLBACK")
     try job.batch("pause", "job.json")
     try job.wait(until: "(SELECT max(hold) FROM _batch_host) IS NOT NULL")
     try check(status, as: "status", in: job.directory)

@@ -38,7 +38,7 @@ public struct IdentifierSelection: Sendable {
     _ all: PackedIdentifiers,
     _ outcome: Outcome,
     _ outcomes: RowOutcomes?,
-    permissions: FilePermissions = .ownerReadWrite
+    permissions: FilePermissions
   ) throws(BatchError) {
     self.all = all
     self.permissions = permissions

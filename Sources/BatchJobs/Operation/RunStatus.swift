@@ -22,6 +22,8 @@ public struct RunStatus: Sendable {
     public let identifiersPerSecond: Double?
     /// Why the process is held, in words.
     public let hold: String?
+    /// What the process waits for, in words.
+    public let waiting: String?
     /// The time since the last heartbeat, or since the end of the process's part, by the server's
     /// clock.
     public let lastSeenSecondsAgo: Double
@@ -45,6 +47,7 @@ public struct RunStatus: Sendable {
       spans: Int,
       identifiersPerSecond: Double?,
       hold: String?,
+      waiting: String?,
       lastSeenSecondsAgo: Double,
       isAlive: Bool,
       end: String?,
@@ -53,6 +56,7 @@ public struct RunStatus: Sendable {
       (self.name, self.process) = (name, process)
       (self.processes, self.done, self.spans) = (processes, done, spans)
       (self.identifiersPerSecond, self.hold) = (identifiersPerSecond, hold)
+      self.waiting = waiting
       (self.lastSeenSecondsAgo, self.isAlive) = (lastSeenSecondsAgo, isAlive)
       (self.end, self.reason) = (end, reason)
     }

@@ -176,7 +176,8 @@ extension PostgresSession {
   ///
   /// The transaction begins together with its first statement, which saves a round trip.
   ///
-  /// - Throws: The error of `body`; `connectionLost`, with the state
+  /// - Throws: The error of `body`; `databaseAccess` inside an open transaction, which stays as it
+  ///   is; `connectionLost`, with the state
   ///   `transactionResolutionUnknown`, if the connection broke at COMMIT, so that the outcome is
   ///   unknown here.
   @discardableResult
@@ -184,6 +185,7 @@ extension PostgresSession {
     _ options: TransactionOptions = TransactionOptions(),
     _ body: () throws(BatchError) -> Result
   ) throws(BatchError) -> Result {
+    try refuseNesting()
     upcoming = options
     let result: Result
     do {
@@ -213,12 +215,19 @@ extension PostgresSession {
   }
 
   package func begin(_ options: TransactionOptions) throws(BatchError) {
+    try refuseNesting()
     do {
       try run(options.script)
     } catch {
       rollBack()
       throw error
     }
+  }
+
+  /// Refuses a transaction inside an open one, all of which the server would commit with it.
+  private func refuseNesting() throws(BatchError) {
+    guard !isLost, isInTransaction else { return }
+    throw BatchError(.databaseAccess, "a transaction is open already", at: address.description)
   }
 
   /// Begins the transaction that was waiting for its first statement, if there is one.

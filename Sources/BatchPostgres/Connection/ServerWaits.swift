@@ -33,9 +33,7 @@ package final class ServerWaits: Sendable {
     self.tell = tell
   }
 
-  package var words: String? {
-    state.withLock { state in state.waits.values.map(\.words).min().map { "waiting for \($0)" } }
-  }
+  package var words: String? { state.withLock { $0.waits.values.map(\.words).min() } }
 
   /// How long a session waits before it asks what for, which is less than it may wait for a lock.
   var delay: Duration { min(.seconds(2), lockLimit / 2) }

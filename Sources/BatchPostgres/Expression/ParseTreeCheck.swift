@@ -7,6 +7,9 @@ struct ParseTreeCheck {
   let session: PostgresSession
   let table: PostgresTable
   let tree: ParseTree
+  /// The column that an expression is for, to whose type the server casts its value; nil for a
+  /// condition.
+  var target: String?
 
   func check(_ expression: PostgresExpression) throws(BatchError) {
     if let node = tree.nodes.subtracting(AllowedCalls.nodes).sorted().first {
@@ -34,9 +37,11 @@ struct ParseTreeCheck {
     }
   }
 
-  /// Whether the expression reads only its row and calls no volatile function.
+  /// Whether the expression reads only its row, of a view one that depends on one row alone, and
+  /// calls no volatile function.
   func isAboutRow() throws(BatchError) -> Bool {
     if tree.nodes.contains("SUBLINK") { return false }
+    if table.kind == .view, try table.readsOtherRows(in: session) { return false }
     let volatile = try session.text(
       """
       SELECT 1 FROM pg_catalog.pg_proc WHERE provolatile = 'v' AND (oid = ANY ($1::oid[])
@@ -168,7 +173,8 @@ struct ParseTreeCheck {
         WHERE r.rngcanonical::oid IN (SELECT oid FROM own) OR r.rngsubdiff::oid IN (SELECT oid FROM own))
       SELECT format_type(type, NULL), 'a value' FROM part
       WHERE root = ANY ($2::oid[]) AND type IN (SELECT type FROM checking)
-        AND (is_within OR EXISTS (SELECT FROM pg_catalog.pg_range AS r WHERE r.rngtypid = type))
+        AND (is_within OR EXISTS (SELECT FROM pg_catalog.pg_range AS r WHERE r.rngtypid = type) OR $7 AND root NOT IN (
+          SELECT a.atttypid FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = $8::oid AND a.attname = $9))
       UNION ALL
       SELECT format_type(type, NULL), 'the JSON' FROM part
       WHERE EXISTS (
@@ -189,7 +195,10 @@ struct ParseTreeCheck {
       .literal(Self.array(tree.functions)),
       .literal(Self.array(compares ? tree.types : tree.rankedTypes)),
       .array(PostgresArray(AllowedCalls.extensions.sorted())),
-      .boolean(tree.nodes.contains { $0.hasPrefix("JSON") })
+      .boolean(tree.nodes.contains { $0.hasPrefix("JSON") }),
+      .boolean(tree.nodes.contains("COERCETODOMAIN")),
+      .literal(String(table.oid)),
+      .text(target ?? "")
     )
     guard found.count == 1 else { return nil }
     return (found.text(0, 0) ?? "", found.text(0, 1) ?? "")
@@ -202,7 +211,7 @@ struct ParseTreeCheck {
     "ROWCOMPAREEXPR",
   ]
 
-  private static func array(_ numbers: Set<Int64>) -> String {
+  static func array(_ numbers: Set<Int64>) -> String {
     "{\(numbers.sorted().map(String.init).joined(separator: ","))}"
   }
 }

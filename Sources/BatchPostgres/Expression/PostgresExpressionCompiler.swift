@@ -53,8 +53,9 @@ package struct PostgresExpressionCompiler {
     to column: String
   ) throws(BatchError) -> CheckedExpression {
     var checked = try read(expression)
-    let target = PostgresName.quoted(try table.requireColumn(named: column).name)
-    (checked.isAboutRow, checked.reads) = try check(checked) { sql, name in
+    let column = try table.requireColumn(named: column)
+    let target = PostgresName.quoted(column.name)
+    (checked.isAboutRow, checked.reads) = try check(checked, for: column.name) { sql, name in
       "UPDATE \(table.sql) SET \(target) = \(sql) WHERE false RETURNING 1 AS \(name)"
     }
     return checked
@@ -90,24 +91,26 @@ package struct PostgresExpressionCompiler {
   /// Returns whether the expression depends on the row alone, and the columns that it reads.
   private func check(
     _ checked: CheckedExpression,
+    for target: String? = nil,
     in statement: (_ sql: String, _ guardName: String) -> String
   ) throws(BatchError) -> (isAboutRow: Bool, reads: [Int64: Set<Int64>]) {
     let expression = checked.expression
     let blank = try tree(of: checked.sqlWithoutLiterals(parameters), in: statement, expression)
-    let isAboutRow = try check(blank, expression)
+    let isAboutRow = try check(blank, for: target, expression)
     let tree = try tree(of: checked.sql(parameters, .place), in: statement, expression)
-    return (try tree == blank ? isAboutRow : check(tree, expression), tree.reads)
+    return (try tree == blank ? isAboutRow : check(tree, for: target, expression), tree.reads)
   }
 
   /// Returns whether the expression depends on the row alone.
   private func check(
     _ tree: ParseTree,
+    for target: String?,
     _ expression: PostgresExpression
   ) throws(BatchError) -> Bool {
     // In a separate transaction, in which the server prints no parse trees.
     try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
       () throws(BatchError) in
-      let check = ParseTreeCheck(session: session, table: table, tree: tree)
+      let check = ParseTreeCheck(session: session, table: table, tree: tree, target: target)
       try check.check(expression)
       return try check.isAboutRow()
     }

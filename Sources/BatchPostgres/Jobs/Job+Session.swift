@@ -28,9 +28,7 @@ extension Job {
     do {
       return try server.address()
     } catch {
-      var refusal = error.located(at: place(of: server.path))
-      refusal.code = .invalidJob
-      throw refusal
+      throw error.located(at: place(of: server.path))
     }
   }
 
@@ -98,6 +96,26 @@ extension Job {
 }
 
 extension RunTables {
+  /// Refuses to begin a run of a job while an unfinished one over the same table, given by its
+  /// identity, is recorded in another schema.
+  func refuseRunsElsewhere(
+    ofJob job: String,
+    over table: () throws(BatchError) -> String,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    for (schema, run) in try runsElsewhere(ofJob: job, in: session).runs
+    where try RunMetadata(ofSharedRun: run).table == table() {
+      throw BatchError(
+        .unfinishedRun,
+        "an unfinished run of this job is recorded in the schema \(schema.quotedForMessage), and this session would record"
+          + " another in \(self.schema.quotedForMessage), the first of its search_path",
+        at: session.address.description,
+        remedy:
+          "set the search_path of the role so that \(schema.quotedForMessage) comes first, or finish that run"
+      )
+    }
+  }
+
   /// The runs of a job, the newest last; none if there are no tables yet.
   package func runs(
     ofJobIfThere job: String,

@@ -42,7 +42,8 @@ extension PostgresPlan {
     return TimeEstimate(
       seconds: Self.secondsOfStart + alone * (1 + 1 / workers) / 2,
       least: Self.secondsOfStart / 2 + alone / workers / 1.7,
-      most: Self.secondsOfStart * 2 + alone * 1.7 * 1.3
+      most: Self.secondsOfStart * 2 + alone * 1.7 * 1.3,
+      besideChunks: Self.secondsOfStart
     ).adding(rows * secondsPerKey / 2)
   }
 

@@ -78,6 +78,9 @@ extension PostgresPlan {
     }
   }
 
+  /// What the run waits for, if it has for at least this long: a silent program.
+  func wait(of least: Duration) -> String? { children?.silence(of: least) }
+
   package func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 
   /// - Throws: `BatchError` of code `commandUnreliable` if a program sent an answer to no request.

@@ -42,7 +42,27 @@ extension PostgresPlan {
   /// What the server says about rows that the run reaches beside its own, and about better ways.
   func warnings(in session: PostgresSession) throws(BatchError) -> [String] {
     guard event != nil else { return [] }
-    return try warningsAboutReferrers(in: session) + warningsAboutPartitions(in: session)
+    return try warningsAboutOrder(in: session) + warningsAboutReferrers(in: session)
+      + warningsAboutPartitions(in: session)
+  }
+
+  /// The answer to a question with the job's parameters; nil if it fails or takes too long.
+  func answer(
+    to sql: String,
+    within time: Duration,
+    in session: PostgresSession
+  ) throws(BatchError) -> PostgresResult? {
+    do throws(BatchError) {
+      return try session.savepoint { () throws(BatchError) in
+        try session.execute("SET LOCAL statement_timeout = \(max(1, time.milliseconds))")
+        let answer = try session.execute(sql, query.parameters.values)
+        try session.execute("SET LOCAL statement_timeout TO DEFAULT")
+        return answer
+      }
+    } catch {
+      guard !session.isLost else { throw error }
+      return nil
+    }
   }
 
   /// Warnings about tables that the server reads whole for each row, since no index leads to the
@@ -118,7 +138,6 @@ extension PostgresPlan {
       guard time > .zero else { break }
       if try isSelected(part, within: time, in: session) { whole.append(part) }
     }
-    try session.execute("SET LOCAL statement_timeout TO DEFAULT")
     guard let first = whole.first else { return [] }
     let names = whole.prefix(3).joined(separator: ", ") + (whole.count > 3 ? ", …" : "")
     return [
@@ -134,21 +153,16 @@ extension PostgresPlan {
     within time: Duration,
     in session: PostgresSession
   ) throws(BatchError) -> Bool {
-    do throws(BatchError) {
-      return try session.savepoint { () throws(BatchError) in
-        try session.execute("SET LOCAL statement_timeout = \(max(1, time.milliseconds))")
-        let found = try session.execute(
-          """
-          SELECT EXISTS (SELECT FROM \(part)),
-            EXISTS (SELECT FROM \(part) AS \(PostgresName.quoted(table.name)) WHERE (\(condition?.sql(query.parameters, .place) ?? "true")) IS NOT TRUE)
-          """
-        )
-        return found.isTrue(0, 0) && !found.isTrue(0, 1)
-      }
-    } catch {
-      guard !session.isLost else { throw error }
-      return false
-    }
+    let selects = condition?.sql(query.parameters, .place) ?? "true"
+    let found = try answer(
+      to: """
+        SELECT EXISTS (SELECT FROM \(part)),
+          EXISTS (SELECT FROM \(part) AS \(PostgresName.quoted(table.name)) WHERE (\(selects)) IS NOT TRUE)
+        """,
+      within: time,
+      in: session
+    )
+    return found.map { $0.isTrue(0, 0) && !$0.isTrue(0, 1) } ?? false
   }
 }
 #endif

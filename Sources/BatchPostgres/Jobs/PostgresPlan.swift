@@ -343,27 +343,14 @@ package struct PostgresPlan: Sendable {
     }
   }
 
-  /// Refuses to begin a run while an unfinished one over the same table is recorded in another
-  /// schema.
   func refuseRunsElsewhere(
     besides tables: RunTables,
     in session: PostgresSession
   ) throws(BatchError) {
-    for (schema, run) in try tables.runsElsewhere(ofJob: job.name, in: session).runs
-    where try RunMetadata(ofSharedRun: run).table == tableIdentity {
-      throw BatchError(
-        .unfinishedRun,
-        "an unfinished run of this job is recorded in the schema \(schema.quotedForMessage), and this session would record"
-          + " another in \(tables.schema.quotedForMessage), the first of its search_path",
-        at: address.description,
-        remedy:
-          "set the search_path of the role so that \(schema.quotedForMessage) comes first, or finish that run"
-      )
-    }
+    try tables.refuseRunsElsewhere(ofJob: job.name, over: { tableIdentity }, in: session)
   }
 
-  /// The identity of the table, independent of its name and columns.
-  var tableIdentity: String { "\(database.derivedIdentity)/\(table.oid)" }
+  var tableIdentity: String { table.identity(in: database) }
 
   package var fingerprint: JobFingerprint {
     JobFingerprint(
@@ -457,10 +444,18 @@ extension ParameterValues {
 }
 
 extension Job.DatabaseOptions.Server {
+  /// - Throws: `BatchError` of code `invalidJob` if libpq cannot read the URL.
   package func address() throws(BatchError) -> ServerAddress {
     switch self {
-    case .url(let url): try ServerAddress(url: url)
-    case .service(let name): ServerAddress(service: name)
+    case .url(let url):
+      do throws(BatchError) {
+        return try ServerAddress(url: url)
+      } catch {
+        var refusal = error
+        refusal.code = .invalidJob
+        throw refusal
+      }
+    case .service(let name): return ServerAddress(service: name)
     }
   }
 }

@@ -36,7 +36,10 @@ extension RunSummary {
     self.init(metadata, RunProgress(), total: run.total, path: "")
     outcomes = snapshot.outcomes
     chunks = snapshot.chunks
+    resumedAt = snapshot.resumedAt
     elapsedSeconds = snapshot.elapsedSeconds
+    throttledSeconds = snapshot.heldSeconds
+    peakResidentBytes = snapshot.peakBytes
     endedAt = snapshot.endedAt
     reasons = snapshot.reasons
     failedAttempts = snapshot.failedAttempts

@@ -197,7 +197,9 @@ package final class TablePart: RunPart {
 
   package func pass(_ stalled: StalledChunk?) -> Bool {
     session.note(hasSpan: spans.hasAny)
-    return session.note(stall: stalled?.words(try? plan.statementText()))
+    return session.note(
+      wait: plan.wait(of: RunSession.untoldWait) ?? stalled?.words(try? plan.statementText())
+    )
   }
 
   package func shouldTell(every interval: Duration) -> Bool { session.shouldTell(every: interval) }
@@ -216,6 +218,8 @@ package final class TablePart: RunPart {
     guard ending == .completed, failure == nil else { return }
     do throws(BatchError) {
       try await publishParts()
+      // A finished run counts no more time.
+      await presence.beat(session.report)
       let (tables, run, host) = (tables, run.run, presence.host)
       hasEndedRun = try await own.persistently(within: lease) { session throws(BatchError) in
         try tables.finish(run, by: host, in: session)
@@ -282,6 +286,7 @@ package final class TablePart: RunPart {
       )
     }
     summary.throttle = nil
+    summary.waiting = nil
     summary.etaSeconds = nil
     return summary
   }

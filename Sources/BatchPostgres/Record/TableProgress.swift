@@ -12,14 +12,16 @@ final class TableProgress: Sendable {
     var askedAt = ContinuousClock.now
     /// What this process had done by then (`counted…`), and has done by now (`…Here`).
     var countedHere = Outcomes()
+    var countedHeld = Duration.zero
     var countedChunks = 0
     var doneHere = Outcomes()
     var chunksHere = 0
     var toldAt: ContinuousClock.Instant
     var state = RunState.running
     var hold: RunThrottle.Hold?
-    /// The chunk that takes unusually long, in words.
-    var stall: String?
+    /// What the process waits for beside the server, in words.
+    var wait: String?
+    var isWaiting = false
     var heldSince: ContinuousClock.Instant?
     var heldBefore = Duration.zero
     /// How long it was held by anything but a pace, except for the current hold.
@@ -30,6 +32,9 @@ final class TableProgress: Sendable {
     var speed = WorkSpeed()
     /// The speed of all processes.
     var commonSpeed = WorkSpeed()
+
+    /// How long the process has been held, including the current hold.
+    var held: Duration { heldBefore + (heldSince?.duration(to: .now) ?? .zero) }
 
     /// The number of identifiers done by all processes, as far as is known.
     var done: Int { snapshot.outcomes.total + doneHere.total - countedHere.total }
@@ -62,6 +67,7 @@ final class TableProgress: Sendable {
     state.withLock { state in
       (state.snapshot, state.askedAt) = (snapshot, .now)
       (state.countedHere, state.countedChunks) = (state.doneHere, state.chunksHere)
+      state.countedHeld = state.held
     }
   }
 
@@ -117,11 +123,13 @@ final class TableProgress: Sendable {
     }
   }
 
-  /// Notes what takes unusually long; returns whether that has begun or ended.
-  func note(stall: String?) -> Bool {
-    state.withLock { state in
-      defer { state.stall = stall }
-      return (state.stall == nil) != (stall == nil)
+  /// Notes what the process waits for beside the server; returns whether a wait for anything has
+  /// begun or ended.
+  func note(wait: String?) -> Bool {
+    let isWaiting = (waits.words ?? wait) != nil
+    return state.withLock { state in
+      defer { (state.wait, state.isWaiting) = (wait, isWaiting) }
+      return state.isWaiting != isWaiting
     }
   }
 
@@ -141,15 +149,16 @@ final class TableProgress: Sendable {
     return state.withLock { state in
       var report = HostHeartbeat.Report()
       report.rate = state.speed.perSecond(after: state.worked(since: start))
-      report.hold =
-        state.hold.flatMap { $0.isPace ? nil : $0.reason } ?? wait
-        ?? state.stall.map { "waiting for \($0)" }
+      report.hold = state.hold.flatMap { $0.isPace ? nil : $0.reason }
+      report.waiting = wait ?? state.wait
       report.done = state.doneHere.total
+      report.heldSeconds = state.held / .seconds(1)
+      report.peakBytes = peakResidentBytes()
       return report
     }
   }
 
-  /// How soon others learn that a hold has begun or ended.
+  /// How soon others learn that a hold or a wait has begun or ended.
   private static let shortestInterval = Duration.milliseconds(100)
 
   /// Sends heartbeats and asks for the state of the run, until the task is cancelled.
@@ -164,9 +173,8 @@ final class TableProgress: Sendable {
       try? await Task.sleep(for: Self.shortestInterval)
       if Task.isCancelled { return }
       let report = report
-      guard toldAt.duration(to: .now) >= presence.interval || report.hold != told.hold else {
-        continue
-      }
+      let isNew = report.hold != told.hold || (report.waiting == nil) != (told.waiting == nil)
+      guard toldAt.duration(to: .now) >= presence.interval || isNew else { continue }
       (told, toldAt) = (report, .now)
       await presence.beat(report)
       let snapshot = try? await connection.perform { session throws(BatchError) in
@@ -182,19 +190,13 @@ final class TableProgress: Sendable {
       var summary = RunSummary(state.snapshot)
       let seconds = start.duration(to: .now) / .seconds(1)
       summary.processSeconds = seconds
-      summary.peakResidentBytes = peakResidentBytes()
-      summary.resumedAt = doneBefore
-      let held = state.heldBefore + (state.heldSince?.duration(to: .now) ?? .zero)
-      summary.throttledSeconds = held / .seconds(1)
+      summary.peakResidentBytes = max(summary.peakResidentBytes, peakResidentBytes())
       guard !summary.state.isFinished else { return summary }
       summary.elapsedSeconds += state.askedAt.duration(to: .now) / .seconds(1)
       summary.state = state.state
+      summary.throttledSeconds += (state.held - state.countedHeld) / .seconds(1)
       summary.throttle = state.hold?.reason
-      if state.state == .running, let wait {
-        (summary.state, summary.throttle) = (.throttled, wait)
-      } else {
-        summary.waiting = state.stall
-      }
+      summary.waiting = wait ?? state.wait
       summary.outcomes.add(state.doneHere, since: state.countedHere)
       summary.chunks += state.chunksHere - state.countedChunks
       summary.setSpeed(state.commonSpeed.perSecond(after: state.worked(since: start)))

@@ -229,10 +229,12 @@ package final class TableRecord: RunRecord {
         try tables.request(nil, of: run.run, in: session)
       }
       let ownName = ProcessInfo.processInfo.hostName
-      return hosts.contains { host in
+      let hasOthers = hosts.contains { host in
         host.isHeard(within: lease)
           && (host.name != ownName || kill(host.process, 0) == 0 || errno != ESRCH)
       }
+      if !hasOthers { try tables.noteResumption(of: run.run, in: session) }
+      return hasOthers
     }
   }
 

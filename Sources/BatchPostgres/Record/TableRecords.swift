@@ -19,11 +19,12 @@ package struct TableRecords: RunRecords {
     do throws(BatchError) {
       try options.check()
       return try await job.inSession { [job] session throws(BatchError) in
-        let runs = try RunTables(of: session).runs(ofJobIfThere: job.name, in: session)
-        return NextStep(of: job, options, after: runs)
+        let tables = try RunTables(of: session)
+        let runs = try tables.runs(ofJobIfThere: job.name, in: session)
+        return NextStep(of: job, options, after: runs, besides: tables, in: session)
       }
     } catch {
-      return NextStep(refusing: "\(error)")
+      return NextStep(refusing: "\(error.inWordsOfJobs)")
     }
   }
 
@@ -42,7 +43,7 @@ package struct TableRecords: RunRecords {
       }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
       let runs = try tables.runs(ofJob: job.name, in: session)
-      var next = NextStep(of: job, options, after: runs)
+      var next = NextStep(of: job, options, after: runs, besides: tables, in: session)
       if let beginning = try job.wordsOfBeginning(in: session) {
         next = NextStep(next.name, "\(next.words); one begins: \(beginning)")
       }
@@ -103,7 +104,8 @@ package struct TableRecords: RunRecords {
       return try IdentifierSelection(
         list,
         outcome,
-        outcome == .all ? nil : tables.rowOutcomes(ofRun: run.run, in: session)
+        outcome == .all ? nil : tables.rowOutcomes(ofRun: run.run, in: session),
+        permissions: job.files.permissions
       )
     }
   }
@@ -193,7 +195,13 @@ extension RunPolicy.History {
 
 extension NextStep {
   /// Parameters that are not given are not compared; the newest run is last.
-  init(of job: Job, _ options: RunOptions, after runs: [TableRun]) {
+  init(
+    of job: Job,
+    _ options: RunOptions,
+    after runs: [TableRun],
+    besides tables: RunTables,
+    in session: PostgresSession
+  ) {
     do throws(BatchError) {
       let decision = try RunDecision(FoundRuns(runs), options.request, job: job.name)
       switch decision {
@@ -204,11 +212,20 @@ extension NextStep {
           options.givenParameters(of: job, for: RunIdentity(metadata)),
           at: run.place ?? metadata.run
         )
-      case .begin, .nothing: break
+      case .begin:
+        try tables.refuseRunsElsewhere(
+          ofJob: job.name,
+          over: { () throws(BatchError) in
+            try PostgresTable(named: job.source.entity, in: session)
+              .identity(in: PostgresDatabase(of: session))
+          },
+          in: session
+        )
+      case .nothing: break
       }
       self.init(decision.name, decision.words(joining: "takes part in the unfinished run"))
     } catch {
-      self.init(refusing: "\(error)")
+      self.init(refusing: "\(error.inWordsOfJobs)")
     }
   }
 }
@@ -241,6 +258,8 @@ extension RunStatus {
       if let hold = alive.first?.hold, alive.allSatisfy({ $0.hold != nil }) {
         summary.throttle = hold
         summary.state = hold.hasPrefix("pause") ? .paused : .throttled
+      } else if alive.allSatisfy({ $0.hold ?? $0.waiting != nil }) {
+        summary.waiting = alive.lazy.compactMap(\.waiting).first
       }
       let rate = alive.compactMap(\.identifiersPerSecond).reduce(0, +)
       summary.setSpeed(rate > 0 ? rate : nil)
@@ -266,6 +285,7 @@ extension RunStatus.Host {
       spans: host.spanCount,
       identifiersPerSecond: host.isHeard(within: lease) ? host.rate : nil,
       hold: host.isAlive(within: lease) ? host.hold : nil,
+      waiting: host.isAlive(within: lease) ? host.waiting : nil,
       lastSeenSecondsAgo: host.silence / .seconds(1),
       isAlive: host.isAlive(within: lease),
       end: host.exit?.state.rawValue,

@@ -67,6 +67,12 @@ package struct HostHeartbeat: Sendable {
     package var rate: Double?
     /// Why the process is held.
     package var hold: String?
+    /// What the process waits for.
+    package var waiting: String?
+    /// How long the process has been held, also by a pace.
+    package var heldSeconds = 0.0
+    /// The peak resident memory of the process.
+    package var peakBytes = 0
     /// The number of identifiers that the process has done.
     package var done = 0
 
@@ -76,8 +82,9 @@ package struct HostHeartbeat: Sendable {
   /// Sends a heartbeat; nil if the run, or the process's row, no longer exists.
   ///
   /// The run's elapsed time is the time in which any of its processes was alive: each heartbeat
-  /// adds the time since the process's last one that no other has added. A heartbeat never waits
-  /// for the run's row; what it cannot add now, the next one adds.
+  /// adds the time since the process's last one that no other has added. Of that time, as large a
+  /// part counts as held as the process was held since its last one. A heartbeat never waits for the
+  /// run's row; what it cannot add now, the next one adds.
   package func beat(
     _ report: Report = Report(),
     in session: PostgresSession
@@ -86,13 +93,18 @@ package struct HostHeartbeat: Sendable {
       """
       WITH counted AS (
         UPDATE \(tables.run) AS r SET counted_at = greatest(r.counted_at, clock_timestamp()),
-          elapsed = r.elapsed + \(Self.uncounted)
+          elapsed = r.elapsed + \(Self.uncounted),
+          held = r.held + \(Self.uncounted) * least(1, greatest(0, $7::float8 - h.held) / greatest(0.001,
+            extract(epoch FROM clock_timestamp() - h.counted_at)::float8)),
+          peak_bytes = greatest(r.peak_bytes, $8)
         FROM \(tables.host) AS h, (
           SELECT run FROM \(tables.run) WHERE run = $1::uuid AND state = 'running'
           FOR NO KEY UPDATE SKIP LOCKED) AS free
         WHERE r.run = free.run AND h.run = r.run AND h.host = $2::uuid RETURNING r.run)
       UPDATE \(tables.host) AS h SET seen_at = clock_timestamp(), rate = $3::float8, hold = $4, done = $5,
-        counted_at = CASE WHEN EXISTS (SELECT FROM counted) THEN clock_timestamp() ELSE h.counted_at END
+        waiting = $6,
+        counted_at = CASE WHEN EXISTS (SELECT FROM counted) THEN clock_timestamp() ELSE h.counted_at END,
+        held = CASE WHEN EXISTS (SELECT FROM counted) THEN $7 ELSE h.held END
       FROM \(tables.run) AS r
       WHERE h.run = $1::uuid AND h.host = $2::uuid AND r.run = h.run RETURNING r.state, r.control
       """,
@@ -100,7 +112,10 @@ package struct HostHeartbeat: Sendable {
       .text(host),
       report.rate.map { .real($0) } ?? .null,
       report.hold.map { .text($0) } ?? .null,
-      .integer(Int64(report.done))
+      .integer(Int64(report.done)),
+      report.waiting.map { .text($0) } ?? .null,
+      .real(report.heldSeconds),
+      .integer(Int64(report.peakBytes))
     )
     guard answer.count == 1, let state = TableRun.State(rawValue: answer.text(0, 0) ?? "") else {
       return nil

@@ -22,7 +22,7 @@ extension RunTables {
       """
     let present = try session.execute(
       """
-      SELECT host, name, process, \(times), rate, hold,
+      SELECT host, name, process, \(times), rate, hold, waiting,
         (SELECT count(*) FROM \(span) AS s WHERE s.run = h.run AND s.host = h.host AND NOT s.done)
       FROM \(host) AS h WHERE run = $1::uuid ORDER BY began_at, host
       """,
@@ -32,7 +32,8 @@ extension RunTables {
       var host = HostSnapshot(present, row)
       host.rate = present.text(row, 6).flatMap(Double.init)
       host.hold = present.text(row, 7)
-      host.spanCount = Int(present.integer(row, 8) ?? 0)
+      host.waiting = present.text(row, 8)
+      host.spanCount = Int(present.integer(row, 9) ?? 0)
       return host
     }
     let kind = "name, state, reason, CASE WHEN state IN ('finished', 'stopped') THEN host END"
@@ -129,6 +130,7 @@ package struct HostSnapshot: Sendable, Hashable {
   package let done: Int
   package fileprivate(set) var rate: Double?
   package fileprivate(set) var hold: String?
+  package fileprivate(set) var waiting: String?
   package fileprivate(set) var spanCount = 0
   /// The number of processes that it stands for.
   package fileprivate(set) var processCount = 1

@@ -13,6 +13,12 @@ package struct TableRunSnapshot: Sendable {
   package let endedAt: String?
   /// The time in which processes have worked on the run, as far as they have told.
   package let elapsedSeconds: Double
+  /// The part of it in which they were held.
+  package let heldSeconds: Double
+  /// The peak memory of any of them.
+  package let peakBytes: Int
+  /// The number of identifiers done when the run last went on after a time without processes.
+  package let resumedAt: Int
   /// The time since the run began, in seconds.
   package let age: Double
   /// The operator's request, in the requester's form.
@@ -43,7 +49,7 @@ extension RunTables {
       SELECT \(TableRun.columns), to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
         r.elapsed, extract(epoch FROM clock_timestamp() - r.started_at)::float8, r.control, r.failed_attempts,
         (SELECT count(*) FROM \(span) WHERE run = $1::uuid),
-        (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), sums.*
+        (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), r.held, r.peak_bytes, r.resumed_at, sums.*
       FROM \(self.run) AS r, (SELECT \(sums) FROM done) AS sums WHERE r.run = $1::uuid
       """,
       .text(run)
@@ -51,7 +57,7 @@ extension RunTables {
     guard rows.count == 1 else { return nil }
     let next = TableRun.columnCount
     let shared = try TableRun(rows, 0, from: session)
-    let outcomes = rows.outcomes(0, from: next + 8)
+    let outcomes = rows.outcomes(0, from: next + 11)
     if shared.state == .finished || shared.state == .acknowledged, outcomes.total != shared.total {
       throw Self.damaged(
         "run \(run) is \(shared.state.rawValue) in _batch_run, with \(outcomes.total.grouped) of"
@@ -61,17 +67,35 @@ extension RunTables {
     return TableRunSnapshot(
       run: shared,
       outcomes: outcomes,
-      chunks: Int(rows.integer(0, next + 7) ?? 0),
+      chunks: Int(rows.integer(0, next + 10) ?? 0),
       spanCount: Int(rows.integer(0, next + 5) ?? 0),
       doneSpanCount: Int(rows.integer(0, next + 6) ?? 0),
       endedAt: rows.text(0, next),
       elapsedSeconds: rows.text(0, next + 1).flatMap(Double.init) ?? 0,
+      heldSeconds: rows.text(0, next + 7).flatMap(Double.init) ?? 0,
+      peakBytes: Int(rows.integer(0, next + 8) ?? 0),
+      resumedAt: Int(rows.integer(0, next + 9) ?? 0),
       age: rows.text(0, next + 2).flatMap(Double.init) ?? 0,
       control: rows.text(0, next + 3),
       failedAttempts: rows.text(0, next + 4).map { [FailedAttempt](recorded: $0) } ?? [],
       // The keys are gone once somebody has removed the lists.
       reasons: shared.state != .running && outcomes.failed > 0
         ? (try? failureCounts(ofRun: run, atMost: 3, in: session)) ?? [] : []
+    )
+  }
+
+  /// Records that a process takes part in an unfinished run on which no other works.
+  func noteResumption(of run: String, in session: PostgresSession) throws(BatchError) {
+    let done = Self.outcomes.filter { $0 != "chunks" }.joined(separator: " + ")
+    try session.execute(
+      """
+      UPDATE \(self.run) SET resumed_at = coalesce((
+        SELECT sum(done) FROM (
+          SELECT \(done) FROM \(span) WHERE run = $1::uuid AND done
+          UNION ALL SELECT \(done) FROM \(ledger) WHERE run = $1::uuid) AS all_of_them (done)), 0)
+      WHERE run = $1::uuid AND state = 'running'
+      """,
+      .text(run)
     )
   }
 

@@ -168,7 +168,8 @@ package struct RunTables: Sendable, Hashable {
           fingerprint text NOT NULL, metadata bytea NOT NULL, total bigint NOT NULL,
           started_at timestamptz NOT NULL, ended_at timestamptz, control text,
           attempt int NOT NULL DEFAULT 1, failed_attempts text,
-          elapsed float8 NOT NULL DEFAULT 0, counted_at timestamptz NOT NULL DEFAULT clock_timestamp())
+          elapsed float8 NOT NULL DEFAULT 0, counted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+          held float8 NOT NULL DEFAULT 0, peak_bytes bigint NOT NULL DEFAULT 0, resumed_at bigint NOT NULL DEFAULT 0)
         """,
         "CREATE INDEX ON \(run) (job)",
       ]
@@ -178,7 +179,7 @@ package struct RunTables: Sendable, Hashable {
         CREATE TABLE \(host) (
           run uuid NOT NULL, host uuid NOT NULL, name text NOT NULL, process int NOT NULL,
           began_at timestamptz NOT NULL, seen_at timestamptz NOT NULL, counted_at timestamptz NOT NULL,
-          done bigint NOT NULL DEFAULT 0, rate float8, hold text,
+          done bigint NOT NULL DEFAULT 0, held float8 NOT NULL DEFAULT 0, rate float8, hold text, waiting text,
           PRIMARY KEY (run, host)) WITH (fillfactor = 50)
         """
       ]

@@ -95,6 +95,9 @@ package struct PostgresTable: Sendable {
 
   package var sql: String { PostgresName.qualified(schema, name) }
 
+  /// An identity that does not depend on its name and columns.
+  func identity(in database: PostgresDatabase) -> String { "\(database.derivedIdentity)/\(oid)" }
+
   package var written: String {
     isVisible ? WrittenName.text(name) : "\(WrittenName.text(schema)).\(WrittenName.text(name))"
   }

@@ -124,7 +124,8 @@ package struct PostgresTransform: Sendable {
   ///   - limit: How long the statement may take; nil for the server's setting.
   ///   - session: The session, in no transaction.
   ///   - compute: The computation.
-  /// - Returns: The first identifiers of the chunk, as many as fit.
+  /// - Returns: The first identifiers of the chunk, as many as fit; those before a row that cannot be read, or that row
+  ///   alone, which fails.
   /// - Throws: The server's error, or that of `compute`.
   package func prepare(
     _ keys: RowKeys,
@@ -137,12 +138,26 @@ package struct PostgresTransform: Sendable {
     do {
       rows = try read(keys, holding: byteLimit, within: limit, in: session)
     } catch {
-      guard !session.isLost, error.isAboutAmount, keys.count > 1 else { throw error }
+      let isAboutRows = table.isAboutRows(error)
+      guard !session.isLost, isAboutRows || error.isAboutAmount && keys.count > 1 else {
+        throw error
+      }
+      if keys.count == 1 { return unreadable(keys, error) }
       let half = keys.part(0..<keys.count / 2)
       return try prepare(half, holding: byteLimit, within: limit, in: session, compute)
     }
     let changes = try compute(rows)
     if changes.values.count < rows.count { rows = rows.prefix(changes.values.count) }
+    return TransformedRows(rows, changes)
+  }
+
+  /// A chunk of one row that cannot be read, and so fails.
+  private func unreadable(_ keys: RowKeys, _ error: BatchError) -> TransformedRows<RowKeys> {
+    var rows = ReadRows(columns: reads.map(\.name), keys: keys)
+    rows.values = ValueBlock(columns: reads.count, capacity: 1, count: 1)
+    (rows.numbers, rows.marks) = ([0], [0])
+    var changes = RowChanges(ofRows: 1, columns: writes.count)
+    changes.failures = [(0, error.about(keys.key(at: 0)))]
     return TransformedRows(rows, changes)
   }
 

@@ -19,7 +19,12 @@ package struct RunFiles: Hashable, Sendable {
   }
 
   /// Files that a run creates have the permissions of the store.
-  package var permissions: FilePermissions { FilePermissions(like: store) }
+  ///
+  /// A store on a server has no file, so they are new files like any other. The process's mask
+  /// applies in either case.
+  package var permissions: FilePermissions {
+    store.isEmpty ? FilePermissions(rawValue: 0o666) : FilePermissions(like: store)
+  }
 
   package var history: FilePath { FilePath("\(checkpoint).history") }
 

@@ -216,7 +216,17 @@ import Testing
     try job.writeJob(["database": ["url": job.url(role: role)]])
     let refused = try job.batch("run", "job.json")
     #expect(refused.status == 2)
-    #expect(refused.errors.contains("recorded in the schema \"public\""), "\(refused.errors)")
+    let words = "recorded in the schema \"public\""
+    #expect(refused.errors.contains(words), "\(refused.errors)")
+    let foreseen = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    #expect(foreseen["next"] as? String == "refuse")
+    #expect((foreseen["nextWords"] as? String)?.contains(words) == true, "\(foreseen)")
+    // Another job may be run there, and its status does not look at this one.
+    try job.writeJob(["name": "other", "database": ["url": job.url(role: role), "lease": "2s"]])
+    let other = try JSONOutput.object(job.batch("plan", "job.json", "--json").output)
+    #expect(other["next"] as? String == "begin")
+    #expect(try job.batch("run", "job.json").status == 0)
+    try job.writeJob(["database": ["url": job.url(role: role)]])
     // Tables that the role cannot read may have one too.
     try job.database.run(
       "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM \(role); ALTER TABLE _batch_run OWNER TO postgres; GRANT ALL ON t TO \(role)"
@@ -224,11 +234,38 @@ import Testing
     let plan = try job.batch("plan", "job.json")
     #expect((plan.output + plan.errors).contains("also has tables of runs"), "\(plan)")
     try job.database.run(
-      "DROP SCHEMA \(role); ALTER TABLE _batch_run OWNER TO \(role); GRANT ALL ON ALL TABLES IN SCHEMA public TO \(role)"
+      "DROP SCHEMA \(role) CASCADE; ALTER TABLE _batch_run OWNER TO \(role); GRANT ALL ON ALL TABLES IN SCHEMA public TO \(role)"
     )
     let resumed = try job.batch("run", "job.json")
     #expect(resumed.status == 0, "\(resumed.errors)")
-    #expect(try job.counts() == ["1 x 3000"])
+    #expect(try job.counts() == ["2 x 3000"])
+  }
+
+  @Test func `status tells of an unfinished run in another schema, beside which none is begun`()
+    throws
+  {
+    let job = try SharedJob(rows: 3_000)
+    #expect(try job.batch("run", "job.json").status == 0)
+    try job.database.run("CREATE SCHEMA other")
+    let url = "\(job.url())&options=-csearch_path%3Dother,public"
+    try job.writeJob([
+      "database": ["url": url, "lease": "2s"], "throttle": ["identifiersPerSecond": 1_000],
+      "limits": ["runtime": "1s"],
+    ])
+    #expect(try job.batch("run", "job.json").status == 3)
+    try job.writeJob()
+    let status = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
+    #expect(status["state"] as? String == "completed")
+    #expect(status["next"] as? String == "refuse")
+    let words = "recorded in the schema \"other\""
+    #expect((status["nextWords"] as? String)?.contains(words) == true, "\(status)")
+    #expect(try job.batch("run", "job.json").errors.contains(words))
+    try job.writeJob(["database": ["url": url, "lease": "2s"]])
+    #expect(try job.batch("run", "job.json").status == 0)
+    try job.writeJob()
+    let after = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
+    #expect(after["next"] as? String == "begin")
+    #expect(try job.counts() == ["2 x 3000"])
   }
 
   @Test func `validate and plan refuse a schema in which the role cannot record a run`() throws {

@@ -145,6 +145,91 @@ import Testing
     #expect(retried.errors.contains("an export has left out"), "\(retried.errors)")
   }
 
+  @Test func `the files of an export are readable as the process's mask allows`() throws {
+    let job = try SharedJob(rows: 100)
+    try Self.write(job)
+    #expect(try job.batch("run", "job.json").status == 0)
+    #expect(try job.batch("ids", "job.json", "--output", "all.ids").status == 0)
+    let folder: [String: Any] = ["type": "export", "folder": "parts", "format": "csv"]
+    try job.directory.write(
+      JobText.update(
+        entity: "t",
+        adding: ["name": "parts", "database": ["url": job.url()], "action": folder]
+      ),
+      to: "parts.json"
+    )
+    let parts = try job.batch("run", "parts.json")
+    #expect(parts.status == 0, "\(parts.errors)")
+    #expect(try job.batch("ids", "parts.json", "--output", "parts.ids").status == 0)
+    // A new file, of which the mask decides too.
+    let own = open(job.directory.file("own"), O_CREAT | O_WRONLY, 0o666)
+    close(own)
+    func mode(_ name: String) throws -> Int? {
+      try FileManager.default.attributesOfItem(atPath: job.directory.file(name))[.posixPermissions]
+        as? Int
+    }
+    let expected = try mode("own")
+    let made = try FileManager.default.contentsOfDirectory(atPath: job.directory.file("parts"))
+    #expect(made.contains("manifest.json") && made.count > 1, "\(made)")
+    let names = ["t.ndjson", "job.batch", "all.ids", "parts.ids"] + made.map { "parts/\($0)" }
+    for name in names { #expect(try mode(name) == expected, "\(name)") }
+  }
+
+  @Test func `a row in bytes that are no UTF-8 fails, and no other`() throws {
+    let job = try SharedJob(rows: 1)
+    let name = "\(job.database.name)_ascii"
+    try job.database.run(
+      "CREATE DATABASE \(name) ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    )
+    defer { try? job.database.run("DROP DATABASE \(name) WITH (FORCE)") }
+    let url = job.database.cluster.url(database: name)
+    try PostgresSession(
+      ServerAddress(url: url),
+      applicationName: "test",
+      interrupter: PostgresInterrupter()
+    ).run(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL DEFAULT 0, word text);
+      INSERT INTO t SELECT i, 0, CASE WHEN i IN (7, 700) THEN convert_from('\\x63616fe9', 'SQL_ASCII') ELSE 'w' || i END
+      FROM generate_series(1, 1000) AS i
+      """
+    )
+    let base: [String: Any] = ["database": ["url": url], "skip": ["limit": 5]]
+    for format in ["ndjson", "csv"] {
+      try Self.write(job, to: "t.\(format)", adding: base)
+      let result = try job.batch("run", "job.json")
+      #expect(result.status == 4, "\(result.errors)")
+      let lines = try Self.text(job, "t.\(format)").split(separator: "\n").count
+      #expect(lines == (format == "csv" ? 999 : 998))
+      #expect(try job.batch("ids", "job.json", "--outcome", "failed").output == "7\n700\n")
+    }
+    // A transform leaves out those that it cannot read, too.
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["word"], "writes": ["n"],
+      "command": ["sed", "-u", "s/.*/{\"n\": 1}/"],
+    ]
+    try job.directory.write(
+      JobText.update(
+        entity: "t",
+        adding: base.merging(["name": "transform", "action": action]) { $1 }
+      ),
+      to: "job.json"
+    )
+    let result = try job.batch("run", "job.json")
+    #expect(result.status == 4, "\(result.errors)")
+    #expect(try job.batch("ids", "job.json", "--outcome", "failed").output == "7\n700\n")
+    let session = try PostgresSession(
+      ServerAddress(url: url),
+      applicationName: "test",
+      interrupter: PostgresInterrupter()
+    )
+    #expect(
+      try session.text("SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE n <> 1")
+        == "7,700"
+    )
+    session.close()
+  }
+
   @Test func `an export continues after lost connections and after a refused schema change`() throws
   {
     let job = try SharedJob(rows: 20_000)

@@ -23,6 +23,20 @@ import Testing
     database.cluster.url(database: database.name, role: role)
   }
 
+  @Test func `a URL that libpq cannot read is refused with status 2`() throws {
+    let url = "postgres://ann@[::1"
+    let result = try schema(url)
+    #expect(result.status == 2)
+    #expect(result.errors.contains("the URL cannot be read"), "\(result.errors)")
+    try directory.write(
+      JobText.update(adding: ["database": ["url": url]]),
+      to: "job.json"
+    )
+    let plan = try BatchProgram(["plan", "job.json"], in: directory).wait()
+    #expect(plan.status == 2)
+    #expect(plan.errors.contains("the URL cannot be read"), "\(plan.errors)")
+  }
+
   @Test func `schema lists tables, keys, columns, indexes, foreign keys and triggers`() throws {
     let database = try TestPostgres(
       """
@@ -173,7 +187,7 @@ import Testing
       ("postgres://postgres:hunter2@/postgres?host=\(cluster.folder)", 2, "contains a password"),
       ("postgres://postgres@/postgres?pass%77ord=hunter2", 2, "contains a password"),
       ("postgres://a:hunter2@[/d", 2, "contains a password"),
-      ("postgres://a@[/d", 1, "the URL cannot be read"),
+      ("postgres://a@[/d", 2, "the URL cannot be read"),
     ]
     for (url, status, words) in cases {
       let result = try schema(url, environment: ["PGPASSWORD": "hunter2-hunter2"])

@@ -79,6 +79,52 @@ import Testing
     #expect(try job.counts() == ["1 x 30000"])
   }
 
+  @Test func `status tells the memory, the held time and the last resumption of a run`() throws {
+    let job = try SharedJob(rows: 30_000, adding: ["throttle": ["identifiersPerSecond": 500]])
+    let clock = ContinuousClock()
+    let first = try job.start()
+    try job.untilDone(1_000)
+    first.send(SIGTERM)
+    let stopped = try first.wait().last
+    var status = try job.status()
+    #expect(status["resumedAt"] as? Int == 0)
+    let peak = try #require(status["peakResidentBytes"] as? Int)
+    let told = try #require(stopped["peakResidentBytes"] as? Int)
+    #expect(peak > 4 << 20 && peak <= told, "\(peak) of \(told)")
+    // A pace holds a run for most of the time.
+    let held = try #require(status["throttledSeconds"] as? Double)
+    let elapsed = try #require(status["elapsedSeconds"] as? Double)
+    #expect(held > elapsed / 3 && held <= elapsed, "\(held) of \(elapsed)")
+
+    // A pause is held time to its end, of one process or of two.
+    let done = try #require(status["done"] as? Int)
+    try job.writeJob(["chunk": ["size": 10]])
+    let programs = try [job.start(), job.start()]
+    try job.wait(until: "(SELECT count(*) FROM _batch_host) = 2")
+    try job.batch("pause", "job.json")
+    try job.wait(until: "(SELECT count(hold) FROM _batch_host) = 2")
+    let paused = clock.now
+    let before = try #require(try job.status()["throttledSeconds"] as? Double)
+    try job.database.run("SELECT pg_sleep(3)")
+    status = try job.status()
+    let after = try #require(status["throttledSeconds"] as? Double)
+    let time = paused.duration(to: clock.now) / .seconds(1)
+    // Heartbeats come once a second.
+    #expect(abs(after - before - time) < 1.5, "\(after - before) of \(time)")
+    #expect(status["resumedAt"] as? Int == done)
+    try job.batch("resume", "job.json")
+    for program in programs {
+      let last = try program.wait().last
+      let seconds = try #require(last["throttledSeconds"] as? Double)
+      #expect(seconds >= held + time - 1.5, "\(seconds)")
+      #expect(last["resumedAt"] as? Int == done)
+    }
+    let end = try job.status()
+    #expect(try #require(end["throttledSeconds"] as? Double) >= held + time - 1.5)
+    #expect(try #require(end["peakResidentBytes"] as? Int) >= peak)
+    #expect(try job.counts() == ["1 x 30000"])
+  }
+
   @Test func `status distinguishes a stopped run from a killed one`() throws {
     let job = try SharedJob(rows: 20_000, adding: SharedJob.slowly)
     let stopped = try job.start()

@@ -73,6 +73,33 @@ import Testing
 
   // MARK: Transactions
 
+  @Test func `a transaction inside an open one is refused, and commits nothing of it`() throws {
+    try session.run("CREATE TABLE nested (n int)")
+    var inner: BatchError?
+    #expect(throws: BatchError.self) {
+      try session.transaction { () throws(BatchError) in
+        try session.execute("INSERT INTO nested VALUES (1)")
+        do throws(BatchError) {
+          try session.transaction { () throws(BatchError) in
+            try session.execute("INSERT INTO nested VALUES (2)")
+          }
+        } catch {
+          inner = error
+        }
+        try session.execute("INSERT INTO nested VALUES (3)")
+        throw BatchError(.invalidSQL, "as if something failed")
+      }
+    }
+    #expect(inner?.message == "a transaction is open already")
+    #expect(try session.text("SELECT count(*) FROM nested") == "0")
+    // Nor before the first statement of the outer one.
+    try session.transaction { () throws(BatchError) in
+      #expect(throws: BatchError.self) { try session.begin(TransactionOptions()) }
+      try session.execute("INSERT INTO nested VALUES (4)")
+    }
+    #expect(try session.text("SELECT string_agg(n::text, ',') FROM nested") == "4")
+  }
+
   @Test func `a transaction commits as a whole or not at all`() throws {
     try session.run("CREATE TABLE t (a int)")
     try session.transaction { () throws(BatchError) in

@@ -78,6 +78,8 @@ import Testing
     "jsonb_populate_record(t, '{\"c\": 1}') IS NULL",
     "jsonb_populate_record(p, '{\"a\": 1}') IS NULL",
     "ARRAY[n]::checked[] IS NULL", "(:p::text)::checked[] IS NULL",
+    // Casts to a domain, also of a column.
+    "n::checked > 0", "checked '1' > 0", "CAST(x AS checked) IS NULL",
     // Casts to JSON.
     "to_json(k) IS NULL", "to_jsonb(k) IS NULL", "row_to_json(t) IS NULL",
     "to_jsonb(ARRAY[k]) IS NULL",
@@ -115,6 +117,21 @@ import Testing
   func `an expression that calls no user function is allowed`(text: String) throws {
     _ = try compiler.condition(PostgresExpression(text))
     #expect(try calls() == "0")
+  }
+
+  @Test func `a value of a column's own domain may be assigned, but no other's be made`() throws {
+    for (text, column, isAllowed) in [
+      ("n", "c", true), ("n::checked", "c", true), ("'3'", "c", true), ("c + 1", "c", true),
+      ("n::checked", "n", false), ("CASE WHEN n::checked > 0 THEN 1 END", "x", false),
+      ("n::positive", "n", true), ("n", "x", true), ("c", "n", true),
+    ] {
+      let result = Result { () throws(BatchError) in
+        try compiler.assignment(of: PostgresExpression(text), to: column)
+      }
+      let isTaken = if case .success = result { true } else { false }
+      #expect(isTaken == isAllowed, "\(text) to \(column): \(result)")
+      #expect(try calls() == "0")
+    }
   }
 
   @Test func `the error of a refused type names the type and what is called for it`() throws {

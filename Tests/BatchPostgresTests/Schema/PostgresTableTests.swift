@@ -60,6 +60,44 @@ import Testing
     #expect(try session.text("SELECT count(*) FROM orders") == "0")
   }
 
+  // MARK: Views
+
+  @Test func `a view is known to read other rows if anything in it may`() throws {
+    try session.run(
+      """
+      CREATE TABLE r (id int PRIMARY KEY, n int, word text); CREATE TABLE o (id int PRIMARY KEY, n int);
+      CREATE FUNCTION look() RETURNS int LANGUAGE sql STABLE AS 'SELECT max(n) FROM r';
+      CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 * 2'
+      """
+    )
+    for (text, reads) in [
+      ("TABLE r", false), ("SELECT id, n + 1 AS m FROM r WHERE n > 0", false),
+      ("SELECT id, upper(word) AS w, now() AS at FROM r", false),
+      ("SELECT id, twice(n) AS n FROM r ORDER BY n", false),
+      ("SELECT id, CASE WHEN n > 3 THEN '{SUBPLAN' ELSE 'x' END AS w FROM r", false),
+      ("SELECT id, (SELECT max(n) FROM r) AS most FROM r", true),
+      ("SELECT id, n FROM r WHERE EXISTS (SELECT FROM o WHERE o.id = r.id)", true),
+      ("SELECT r.id, o.n FROM r JOIN o USING (id)", true),
+      ("SELECT r.id, o.n FROM r, o WHERE o.id = r.id", true),
+      ("SELECT r.id, o.n FROM r, r AS o WHERE o.id = r.n", true),
+      ("SELECT n AS id, count(*) FROM r GROUP BY n", true),
+      ("SELECT DISTINCT n AS id FROM r", true),
+      ("SELECT n AS id FROM r GROUP BY n", true), ("SELECT id, n FROM r LIMIT 3", true),
+      ("SELECT id, rank() OVER (ORDER BY n) FROM r", true),
+      ("TABLE o UNION ALL SELECT id, n FROM r", true),
+      ("WITH x AS (SELECT id, n FROM r) SELECT * FROM x", true),
+      ("SELECT id, random() AS n FROM r", true), ("SELECT id, look() AS n FROM r", true),
+      ("SELECT id FROM (SELECT id FROM r LIMIT 5) AS q", true),
+    ] {
+      try session.run("CREATE VIEW v AS \(text); CREATE VIEW w AS SELECT * FROM v WHERE id > 0")
+      for name in ["v", "w"] {
+        let found = try table(name)
+        #expect(try found.readsOtherRows(in: session) == reads, "\(name): \(text)")
+      }
+      try session.run("DROP VIEW v CASCADE")
+    }
+  }
+
   // MARK: Columns and keys
 
   @Test func `a table describes its columns' types, defaults and constraints`() throws {
