@@ -199,7 +199,7 @@ import Testing
       try Self.write(job, to: "t.\(format)", adding: base)
       let result = try job.batch("run", "job.json")
       #expect(result.status == 4, "\(result.errors)")
-      let lines = try Self.text(job, "t.\(format)").split(separator: "\n").count
+      let lines = try Self.text(job, "t.\(format)").split(whereSeparator: \.isNewline).count
       #expect(lines == (format == "csv" ? 999 : 998))
       #expect(try job.batch("ids", "job.json", "--outcome", "failed").output == "7\n700\n")
     }

@@ -110,7 +110,7 @@ import Testing
   @Test func `status names the silent command that a transform waits for`() throws {
     let job = try makeJob(rows: 10)
     try job.directory.write("", to: "hold")
-    let script = "while [ -e hold ]; do sleep 0.05; done; sed 's/.*/{\"n\": 1}/'"
+    let script = "while [ -e hold ]; do sleep 0.05; done; sed -u 's/.*/{\"n\": 1}/'"
     let action: [String: Any] = [
       "type": "transform", "columns": ["n"], "writes": ["n"], "command": ["sh", "-c", script],
     ]
