@@ -1,42 +1,61 @@
 import ArgumentParser
 import BatchIdentifiers
+import BatchJobs
 import BatchPipeline
-import BatchSQLite
 import SystemPackage
 
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Checks that a run changed only what the job declares.",
-    usage: usage("verify <job> [<options>]"),
+    abstract: "Checks that runs did what the jobs declare, and nothing else.",
+    usage: usage("verify <job> ... [<options>]"),
     discussion: """
       It compares every row of every table with a copy of the database from before the run, such as a \
-      backup. Rows that the run did may differ in the columns that the job sets, or be gone if it deletes \
-      them. If anything else differs, the exit status is 1. Whether the new values in these columns are right \
-      is not checked.
+      backup. The columns that an update sets must have the values that its expressions give over the copy; \
+      deleted rows must be gone; all else must be as in the copy. If anything differs, the exit status is 1. \
+      What cannot be computed again, and what triggers may write, is named and counted.
 
       Without a copy it checks, by the run's undo records ("undo" in the job), whether the recorded columns \
       are as the run left them. It ignores all other rows and columns.
       """
   )
 
-  @Argument(help: "The job file.", completion: .file(extensions: ["json"]))
-  var job: String
+  @Argument(
+    help: ArgumentHelp("The job files, in the order in which they ran.", valueName: "job"),
+    completion: .file(extensions: ["json"])
+  )
+  var jobs: [String]
 
   @Option(
     help: ArgumentHelp(
-      "A copy of the database from before the run; default: its undo records.",
-      valueName: "file"
+      "A copy of the database, or a table with the rows, from before; default: undo records.",
+      valueName: "file|table"
     )
   )
   var against: String?
 
-  @OptionGroup var recorded: RecordedRunArgument
+  @Option(
+    name: .customLong("run"),
+    help: ArgumentHelp(
+      "A run of batch history; may be repeated, in their order; default: the last of each job.",
+      valueName: "run"
+    )
+  )
+  var runs: [String] = []
+
+  @Option(
+    name: .customLong("param"),
+    help: ArgumentHelp(
+      "A parameter that is not recorded, as it is secret.",
+      valueName: "name=value"
+    )
+  )
+  var parameters: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "A column that may also differ in the rows that the run did; may be repeated.",
-      valueName: "table.column"
+      "A table or column that may also differ; may be repeated.",
+      valueName: "table[.column]"
     )
   )
   var allow: [String] = []
@@ -48,8 +67,11 @@ struct VerifyCommand: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    if !allow.isEmpty, against == nil {
-      throw ValidationError("--allow needs --against.")
+    if against == nil {
+      if !allow.isEmpty { throw ValidationError("--allow needs --against.") }
+      if jobs.count > 1 || runs.count > 1 {
+        throw ValidationError("Several runs are verified together with --against.")
+      }
     }
     if !(0...Verification.maximumLimit).contains(limit) {
       throw ValidationError("--limit must be from 0 to \(Verification.maximumLimit).")
@@ -62,11 +84,15 @@ struct VerifyCommand: AsyncParsableCommand {
     let verification: Verification
     do {
       defer { progress.end() }
-      verification = try await requireJob(named: job, for: "batch verify").verify(
+      var choices = Verification.Choices()
+      choices.runs = runs
+      choices.parameters = parameters
+      choices.allowed = allow
+      choices.limit = limit
+      verification = try await Verification(
+        of: jobs.map { job throws(BatchError) in try requireJob(named: job, for: "batch verify") },
         against: FilePath(against),
-        run: recorded.run,
-        allowing: allow,
-        limit: limit
+        choices
       ) { progress.show($0) }
     }
     if json {
@@ -82,8 +108,8 @@ struct VerifyCommand: AsyncParsableCommand {
     let report: UndoReport
     do throws(BatchError) {
       report = try await UndoReport(
-        undoingWork: requireWork(named: job, for: "batch verify"),
-        run: recorded.run,
+        undoingWork: requireWork(named: jobs[0], for: "batch verify"),
+        run: runs.first,
         showing: limit
       )
     } catch {
@@ -119,28 +145,39 @@ struct VerifyCommand: AsyncParsableCommand {
     if !verification.byTable.isEmpty { try Terminal.print("") }
     for table in verification.byTable { try Terminal.print(text(of: table).onOneLine) }
     if !verification.isAsDeclared { try Terminal.print("") }
-    let unchecked = verification.uncheckedColumns.joined(separator: ", ")
+    let names = verification.runs.map(\.job)
+    let jobs = names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element)
     let declared =
-      unchecked.isEmpty
-      ? "what the job declares" : "the values that the job sets, which are not checked"
+      verification.unchecked.isEmpty
+      ? "what the job declares" : "what the job declares and what is not checked"
     let found =
       verification.isAsDeclared
       ? "nothing differs but \(declared)"
       : "\(Format.count(verification.differenceCount, "difference")) that the job does not declare"
-    try Terminal.print("\(verification.job): \(found)")
+    try Terminal.print("\(jobs.joined(separator: ", ")): \(found)")
+    let computed = verification.computedColumns.joined(separator: ", ")
+    let set = rows(verification.changedAsDeclared)
     let counts = [
       ("compared", "\(rows(verification.rows)) in \(Format.count(verification.tables, "table"))"),
       ("selected", rows(verification.selected)),
-      ("set, not checked", "\(rows(verification.changedAsDeclared)) in \(unchecked)"),
+      (
+        computed.isEmpty ? "set" : "set as computed",
+        computed.isEmpty ? set : "\(set) in \(computed)"
+      ),
       ("deleted as declared", rows(verification.deletedAsDeclared)),
       ("archived", rows(verification.archivedAsDeclared)),
       ("changed", rows(verification.changed)),
       ("added", rows(verification.added)),
       ("removed", rows(verification.removed)),
+      ("not as recorded", rows(verification.outcome)),
       ("schema", Format.count(verification.schema, "object")),
     ]
     for (index, (name, value)) in counts.enumerated() where index < 2 || !value.hasPrefix("0 ") {
       try Terminal.print("  \(name): \(value)")
+    }
+    for part in verification.unchecked {
+      let place = part.table + (part.column.map { ".\($0)" } ?? "")
+      try Terminal.print("  not checked: \(rows(part.rows)) in \(place): \(part.because)".onOneLine)
     }
     for note in verification.notes { Terminal.warn(note) }
   }
@@ -157,8 +194,9 @@ struct VerifyCommand: AsyncParsableCommand {
       let differ = "\(rows(table.changed)) \(table.changed == 1 ? "differs" : "differ")"
       parts.append("\(differ): \(columns.joined(separator: ", "))")
     }
-    let others = [(table.added, "more"), (table.removed, "less")].filter { $0.0 > 0 }
-      .map { "\(rows($0)) \($1)" }
+    let others = [
+      (table.added, "more"), (table.removed, "less"), (table.outcome, "not as recorded"),
+    ].filter { $0.0 > 0 }.map { "\(rows($0)) \($1)" }
     if !others.isEmpty { parts.append(others.joined(separator: ", ")) }
     return "\(table.table): \(parts.joined(separator: "; "))"
   }
@@ -169,13 +207,14 @@ struct VerifyCommand: AsyncParsableCommand {
   private func rows(_ count: Int) -> String { Format.count(count, "row") }
 
   private static func text(of difference: StoreDifference) -> String {
-    if let detail = difference.detail { return detail }
+    if difference.key.isEmpty, let detail = difference.detail { return detail }
     let key = difference.key.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")
     let row = "\(difference.table) \(key)"
+    if let detail = difference.detail { return "\(row): \(detail)" }
     switch difference.kind {
     case .added: return "\(row): in the database only"
     case .removed: return "\(row): in the other file only"
-    case .changed, .schema:
+    case .changed, .outcome, .schema:
       let columns = difference.columns.map { "\($0.name): \($0.file) → \($0.database)" }
       return "\(row): \(columns.joined(separator: ", "))"
     }

@@ -191,7 +191,10 @@ private struct Outputs {
       "VACUUM INTO '\(directory.file("before.db"))'"
     )
     try directory.write(
-      JobText.update(adding: ["undo": ["keep": "1d"]]),
+      JobText.update(
+        ["n": "n + 1", "label": "hex(randomblob(4))"],
+        adding: ["undo": ["keep": "1d"]]
+      ),
       to: "job.json"
     )
     for _ in 0..<2 {
@@ -200,7 +203,7 @@ private struct Outputs {
     try check(["verify", "job.json"], as: "verify", in: directory)
     try TestDatabase.make(
       in: directory,
-      "UPDATE numbers SET label = 'other' WHERE id = 2",
+      "UPDATE numbers SET n = 7 WHERE id = 2",
       "CREATE INDEX more ON numbers (n)"
     )
     let against = ["verify", "job.json", "--against", "before.db"]

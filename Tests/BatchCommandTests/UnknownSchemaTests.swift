@@ -68,7 +68,7 @@ import Testing
     #expect(try TestDatabase.texts(path, sum) == ["250"])
     let verification = try run("verify", "job.json", "--against", "before.db")
     for note in notes { #expect(verification.errors.contains(note), "\(verification.errors)") }
-    #expect(verification.output.contains("set, not checked: 250 rows in numbers.n"))
+    #expect(verification.output.contains("set as computed: 250 rows in numbers.n"))
     let record = try run("verify", "job.json")
     #expect(record.output.contains("compared with what it set: n"), "\(record.output)")
     let object = try JSONOutput.object(run("verify", "job.json", "--json").output)

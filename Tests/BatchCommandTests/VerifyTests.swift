@@ -43,9 +43,9 @@ import Testing
     try run(JobText.update(where: "id % 2 = 0"))
     #expect(
       try verify() == [
-        "job: nothing differs but the values that the job sets, which are not checked",
+        "job: nothing differs but what the job declares",
         "  compared: 2,000 rows in 3 tables", "  selected: 1,000 rows",
-        "  set, not checked: 1,000 rows in numbers.n",
+        "  set as computed: 1,000 rows in numbers.n",
       ]
     )
   }
@@ -68,7 +68,7 @@ import Testing
         "numbers id = 3: n: 0 → 5", "numbers id = 4: in the other file only",
         "log: 1 row more", "numbers: 2 rows differ: n 1, label 1; 1 row more, 1 row less",
         "job: 6 differences that the job does not declare", "  compared: 2,002 rows in 3 tables",
-        "  selected: 1,000 rows", "  set, not checked: 998 rows in numbers.n", "  changed: 2 rows",
+        "  selected: 1,000 rows", "  set as computed: 998 rows in numbers.n", "  changed: 2 rows",
         "  added: 2 rows", "  removed: 1 row", "  schema: 1 object",
       ]
     )
@@ -81,7 +81,7 @@ import Testing
     )
   }
 
-  @Test func `verify does not count the columns that the job sets in selected rows`() throws {
+  @Test func `verify counts in how many rows each column differs`() throws {
     try TestDatabase.make(
       in: directory,
       "CREATE TABLE wide (id INTEGER PRIMARY KEY, \((0..<70).map { "c\($0)" }.joined(separator: ", ")))",
@@ -118,7 +118,7 @@ import Testing
     let object = try JSONOutput.object(verify("--json", status: 1).joined(separator: "\n"))
     let counts = [
       "selected": 1000, "tables": 3, "rows": 2000, "changedAsDeclared": 999, "deletedAsDeclared": 0,
-      "archivedAsDeclared": 0, "changed": 1, "added": 0, "removed": 0, "schema": 0,
+      "archivedAsDeclared": 0, "changed": 1, "added": 0, "removed": 0, "outcome": 0, "schema": 0,
     ]
     for (name, count) in counts { #expect(object[name] as? Int == count, "\(name)") }
     #expect(object["isAsDeclared"] as? Bool == false)
@@ -178,7 +178,28 @@ import Testing
     ]
     try run(JobText.update(adding: ["action": action]))
     let lines = try verify()
-    #expect(lines.last == "  set, not checked: 2,000 rows in numbers.n")
+    #expect(lines.last == "  not checked: 2,000 rows in numbers.n: a program wrote it")
+  }
+
+  @Test func `verify compares what a program gave with the undo records`() throws {
+    let action: [String: Any] = [
+      "type": "transform", "columns": ["id"], "writes": ["n"],
+      "command": ["/bin/sed", "-u", #"s/.*"id":\([0-9]*\).*/{"n":\1}/"#],
+    ]
+    try TestDatabase.make(in: directory, "UPDATE numbers SET n = id WHERE id <= 100")
+    try run(JobText.update(adding: ["action": action, "undo": true]))
+    #expect(try verify().last == "  set as computed: 1,900 rows in numbers.n")
+    try TestDatabase.make(
+      in: directory,
+      "UPDATE numbers SET n = 5 WHERE id = 50",
+      "UPDATE numbers SET n = 5 WHERE id = 150",
+      "UPDATE numbers SET n = 0 WHERE id = 151"
+    )
+    let lines = try verify(status: 1)
+    #expect(lines[0] == "numbers id = 50: n: 50 → 5")
+    #expect(lines[1].hasPrefix("identifier 150: somebody has changed the row since: \"n\" is 5"))
+    #expect(lines.contains("job: 3 differences that the job does not declare"))
+    #expect(lines.contains("  set as computed: 1,898 rows in numbers.n"))
   }
 
   @Test func `verify requires rows that an unfinished run has not done to be unchanged`() throws {
@@ -204,7 +225,7 @@ import Testing
     try FileManager.default.removeItem(atPath: directory.file("before.db"))
     try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
     let first = try verify().first
-    #expect(first == "job: nothing differs but the values that the job sets, which are not checked")
+    #expect(first == "job: nothing differs but what the job declares")
     #expect(try !directory.names().contains { $0.hasPrefix("before.db-") })
   }
 
@@ -261,43 +282,197 @@ import Testing
     )
   }
 
-  @Test func `verify blames no VACUUM for the rows that a trigger adds`() throws {
-    try TestDatabase.make(
-      in: directory,
-      "CREATE TRIGGER note AFTER UPDATE ON numbers BEGIN INSERT INTO log VALUES (new.id); END"
-    )
-    try run(JobText.update(where: "id <= 100"))
-    let result = try BatchProgram.run("verify", "job.json", "--against", "before.db", in: directory)
-    #expect(result.status == 1)
-    #expect(result.output.contains("log: 100 rows more"), "\(result.output)")
-    #expect(result.errors.contains("note"), "\(result.errors)")
-    #expect(!result.errors.contains("VACUUM"), "\(result.errors)")
-  }
-
-  @Test func `verify can allow a column that a trigger maintains to differ`() throws {
+  @Test func `verify names and counts what triggers may have written, and nothing else passes`()
+    throws
+  {
     try TestDatabase.make(
       in: directory,
       """
       CREATE TRIGGER touch AFTER UPDATE OF n ON numbers
-      BEGIN UPDATE numbers SET label = 'touched' WHERE id = new.id; END
+      BEGIN
+        UPDATE numbers SET label = 'touched' WHERE id = new.id;
+        INSERT INTO log VALUES (new.id);
+      END
       """
     )
     try run(JobText.update(where: "id % 2 = 0"))
-    let result = try BatchProgram(
-      ["verify", "job.json", "--against", "before.db"],
-      in: directory
-    ).wait()
-    #expect(result.status == 1)
+    let lines = try verify()
     #expect(
-      result.errors.contains("\"numbers\" has the trigger touch, which may have written label"),
-      "\(result.errors)"
+      lines == [
+        "job: nothing differs but what the job declares and what is not checked",
+        "  compared: 3,000 rows in 3 tables", "  selected: 1,000 rows",
+        "  set as computed: 1,000 rows in numbers.n",
+        "  not checked: 1,000 rows in log: the trigger touch may write it",
+        "  not checked: 1,000 rows in numbers.label: the trigger touch may write it",
+      ]
     )
-    let allowed = try verify("--allow", "numbers.label").last
-    #expect(allowed == "  set, not checked: 1,000 rows in numbers.n, numbers.label")
+    try TestDatabase.make(
+      in: directory,
+      "DROP TRIGGER touch",
+      "UPDATE numbers SET label = 'other' WHERE id < 3",
+      "CREATE TRIGGER touch AFTER UPDATE OF n ON numbers BEGIN SELECT 1; END"
+    )
+    // The trigger is another now, and the row 1 was not the run's.
+    let other = try verify("--allow", "log", "--allow", "numbers.label", status: 1)
+    #expect(other.first == "trigger touch was made in another way")
+    #expect(
+      other.suffix(2) == [
+        "  not checked: 1,000 rows in log: it was allowed to differ",
+        "  not checked: 1,001 rows in numbers.label: it was allowed to differ",
+      ]
+    )
+    let strict = try verify("--allow", "log", status: 1)
+    #expect(strict.contains("numbers: 1,001 rows differ: label 1,001"))
     let command = ["verify", "job.json", "--against", "before.db", "--allow"]
-    let says = "\"log.what\" is not a column"
-    try Refusal.expect(command + ["log.what"], in: directory, says: [says])
     try Refusal.expect(command + ["numbers.lable"], in: directory, says: ["did you mean"])
+    try Refusal.expect(command + ["lgo"], in: directory, says: ["there is no entity \"lgo\""])
+  }
+
+  @Test func `verify finds values that the job would not give and rows of another outcome`() throws
+  {
+    let set = ["n": "n + 7", "label": "upper(label) || char(0)"]
+    try run(JobText.update(set, where: "id % 2 = 0"))
+    #expect(try verify().last == "  set as computed: 1,000 rows in numbers.n, numbers.label")
+    for (statement, told) in [
+      ("UPDATE numbers SET n = 8 WHERE id = 2", "numbers id = 2: n: 7 → 8"),
+      ("UPDATE numbers SET n = n - 7 WHERE id = 4", "numbers id = 4: n: 7 → 0"),
+      ("UPDATE numbers SET n = '7 ' WHERE id = 6", ""),
+      ("UPDATE numbers SET n = 'seven' WHERE id = 6", "numbers id = 6: n: 7 → 'seven'"),
+      ("UPDATE numbers SET label = 'LABEL 8' WHERE id = 8", "numbers id = 8: label: "),
+      ("UPDATE numbers SET n = n + 7 WHERE id = 9", "numbers id = 9: n: 0 → 7"),
+      ("DELETE FROM numbers WHERE id = 10", "numbers id = 10: in the other file only"),
+    ] {
+      let path = directory.file("kept.db")
+      try? FileManager.default.removeItem(atPath: path)
+      try TestDatabase.make(in: directory, "VACUUM INTO '\(path)'", statement)
+      let lines = try verify(status: told == "" ? 0 : 1)
+      #expect(lines[0].hasPrefix(told == "" ? "job: nothing" : told), "\(statement): \(lines)")
+      if told != "" {
+        #expect(lines.contains("job: 1 difference that the job does not declare"))
+        #expect(lines.contains { $0.hasPrefix("  set as computed: ") }, "\(lines)")
+      }
+      try TestDatabase.make(
+        in: directory,
+        "ATTACH '\(path)' AS kept",
+        "DELETE FROM numbers",
+        "INSERT INTO numbers SELECT * FROM kept.numbers"
+      )
+    }
+  }
+
+  @Test func `verify finds deleted rows that are there and rows that are nowhere`() throws {
+    try run(JobText.delete(where: "id > 1500"))
+    #expect(try verify().last == "  deleted as declared: 500 rows")
+    try TestDatabase.make(in: directory, "INSERT INTO numbers VALUES (1501, 0, 'label 1501')")
+    #expect(
+      try verify(status: 1) == [
+        "numbers id = 1501: the run has deleted it, and it is there",
+        "numbers: 1 row not as recorded", "job: 1 difference that the job does not declare",
+        "  compared: 2,000 rows in 3 tables", "  selected: 500 rows",
+        "  deleted as declared: 499 rows", "  not as recorded: 1 row",
+      ]
+    )
+    try TestDatabase.make(in: directory, "DELETE FROM numbers WHERE id = 1501")
+    try TestDatabase.make("before.db", in: directory, "DELETE FROM numbers WHERE id > 1998")
+    let lost = "2 of the rows that were done are neither in the database nor in the copy"
+    #expect(try verify(status: 1).first == lost)
+  }
+
+  @Test func `verify compares with a table that has the rows as they were`() throws {
+    try TestDatabase.make(in: directory, "CREATE TABLE was AS SELECT * FROM numbers")
+    try directory.write(JobText.update(["n": "id * 1.0"], where: "id % 2 = 0"), to: "job.json")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    func verify() throws -> [String] {
+      let result = try BatchProgram.run("verify", "job.json", "--against", "was", in: directory)
+      #expect(result.errors.contains("only the rows of the job's table were compared"))
+      return result.output.split(separator: "\n").map(String.init)
+    }
+    #expect(
+      try verify() == [
+        "job: nothing differs but what the job declares", "  compared: 2,000 rows in 1 table",
+        "  selected: 1,000 rows", "  set as computed: 1,000 rows in numbers.n",
+      ]
+    )
+    try TestDatabase.make(
+      in: directory,
+      "UPDATE numbers SET n = 1 WHERE id = 3",
+      "UPDATE numbers SET n = 1 WHERE id = 4",
+      "INSERT INTO numbers VALUES (0, 0, '')"
+    )
+    #expect(
+      try verify().prefix(4) == [
+        "numbers id = 0: in the database only", "numbers id = 3: n: 0 → 1",
+        "numbers id = 4: n: 4 → 1", "numbers: 2 rows differ: n 2; 1 row more",
+      ]
+    )
+    try Refusal.expect(
+      ["verify", "job.json", "--against", "log"],
+      in: directory,
+      says: ["the table \"log\" does not have id"]
+    )
+  }
+
+  @Test func `verify computes what one job left for the next`() throws {
+    try run(JobText.update(["n": "id * 2", "label": "n"], where: "id % 2 = 0"))
+    try directory.write(
+      JobText.update(
+        ["n": "n + 1", "label": "n || label"],
+        where: "n > 100",
+        adding: ["name": "next"]
+      ),
+      to: "next.json"
+    )
+    #expect(try BatchProgram.run("run", "next.json", in: directory).status == 0)
+    #expect(try verify(status: 1).contains("numbers: 975 rows differ: n 975, label 975"))
+    func both(_ arguments: String..., status: Int32 = 0) throws -> [String] {
+      let command = ["verify", "job.json", "next.json", "--against", "before.db"]
+      let result = try BatchProgram(command + arguments, in: directory).wait()
+      #expect(result.status == status, "\(result.output) \(result.errors)")
+      return result.output.split(separator: "\n").map(String.init)
+    }
+    #expect(
+      try both() == [
+        "job, next: nothing differs but what the job declares",
+        "  compared: 2,000 rows in 3 tables", "  selected: 1,975 rows",
+        "  set as computed: 1,000 rows in numbers.n, numbers.label",
+      ]
+    )
+    let runs = try ["job.json", "next.json"].map { name in
+      let status = try BatchProgram.run("status", name, "--json", in: directory)
+      return try #require(JSONOutput.object(status.output)["run"] as? String)
+    }
+    #expect(try both("--run", runs[0], "--run", runs[1]).count == 4)
+    // In the other order, the second job would have found no row as it is.
+    #expect(try both("--run", runs[1], "--run", runs[0], status: 1).count > 4)
+    try TestDatabase.make(in: directory, "UPDATE numbers SET label = '400' WHERE id = 200")
+    #expect(try both(status: 1).first == "numbers id = 200: label: '4000' → '400'")
+  }
+
+  @Test func `verify names the values that cannot be computed again`() throws {
+    let token: [String: Any] = ["type": "text", "secret": true]
+    try TestDatabase.make(in: directory, "ALTER TABLE numbers ADD COLUMN at")
+    let set = [
+      "n": "(SELECT count(*) FROM log) + 1", "label": "hex(randomblob(4))", "at": "datetime('now')",
+    ]
+    try run(JobText.update(set, where: "id <= 10"))
+    #expect(
+      try verify().suffix(4) == [
+        "  set: 10 rows", "  not checked: 10 rows in numbers.n: it reads log",
+        "  not checked: 10 rows in numbers.label: it calls randomblob, which may give another value"
+          + " each time",
+        "  not checked: 10 rows in numbers.at: it reads the time: 'now'",
+      ]
+    )
+    try FileManager.default.removeItem(atPath: directory.file("before.db"))
+    try TestDatabase.make(in: directory, "VACUUM INTO '\(directory.file("before.db"))'")
+    let job = try JobText.update(["label": ":token"], adding: ["parameters": ["token": token]])
+    try directory.write(job, to: "job.json")
+    let given = ["--param", "token=abc"]
+    #expect(try BatchProgram(["run", "job.json"] + given, in: directory).wait().status == 0)
+    let command = ["verify", "job.json", "--against", "before.db"]
+    try Refusal.expect(command, in: directory, says: ["token"])
+    try Refusal.expect(command + ["--param", "tokn=abc"], in: directory, says: ["\"tokn\""])
+    #expect(try verify(given[0], given[1]).last == "  set as computed: 2,000 rows in numbers.label")
   }
 
   @Test func `verify names columns added to a table since`() throws {
@@ -314,7 +489,7 @@ import Testing
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try verify(status: 1).contains("  selected: 0 rows"))
     let earlier = try verify("--run", String(first.prefix(8))).last
-    #expect(earlier == "  set, not checked: 500 rows in numbers.n")
+    #expect(earlier == "  set as computed: 500 rows in numbers.n")
     let command = ["verify", "job.json", "--against", "before.db", "--run", "XYZ"]
     try Refusal.expect(command, in: directory, says: ["there is no record of run \"XYZ\""])
   }

@@ -136,17 +136,15 @@ extension RowOutcomes {
     _ outcome: IdentifierSelection.Outcome,
     of count: Int
   ) throws(BatchError) -> PositionSet {
-    let counts = done.outcomes
     switch outcome {
-    case .all: return PositionSet([0..<count])
-    case .remaining: return PositionSet(done.remaining(of: count))
-    case .done: return all
-    case .succeeded: return try succeeded
-    case .unchanged: return try recorded(passedOver.unchanged, counts.unchanged)
-    case .vanished: return try recorded(passedOver.vanished, counts.vanished)
-    case .noLongerMatching:
-      return try recorded(passedOver.noLongerMatching, counts.noLongerMatching)
-    case .failed: return PositionSet(failed.map { $0.position..<($0.position + 1) })
+    case .all: PositionSet([0..<count])
+    case .remaining: PositionSet(done.remaining(of: count))
+    case .done: all
+    case .succeeded: try positions(.succeeded)
+    case .unchanged: try positions(.unchanged)
+    case .vanished: try positions(.vanished)
+    case .noLongerMatching: try positions(.noLongerMatching)
+    case .failed: try positions(.failed)
     }
   }
 }

@@ -1,27 +1,76 @@
+import BatchIdentifiers
 import BatchJobs
 import BatchRuns
-import BatchIdentifiers
 import BatchSQLite
-import SystemPackage
 
-/// The facts about a job's last run that determine which differences are expected.
+/// The facts about a run of a job that determine which differences it explains.
 struct VerifiedRun {
+  let job: Job
   let store: Store
-  let run: String
-  let done: Int
-  /// The changes that the job may make to these rows; nil if nothing may differ.
-  let expected: ExpectedChanges?
+  let description: Verification.Run
+  /// What it made of the rows that it has done; nil if it writes nothing.
+  let changes: ExpectedChanges?
+  /// What triggers and foreign keys may have written beside it.
+  let unchecked: [UncheckedPart]
+  /// Whether the undo records have what a program gave, which cannot be computed again.
+  let hasAnswers: Bool
 
-  /// A statement that fires the same triggers as the run; nil if the run wrote nothing.
-  private let statement: String?
+  /// The chosen runs of some jobs, in the order in which they ran.
+  static func all(
+    of jobs: [Job],
+    _ choices: Verification.Choices
+  ) async throws(BatchError) -> [VerifiedRun] {
+    var chosen: [(job: Job, checkpoint: Checkpoint)] = []
+    if choices.runs.isEmpty {
+      for job in jobs { chosen.append((job, try Checkpoint.ofRun(nil, of: job))) }
+    }
+    for name in choices.runs { chosen.append(try run(name, of: jobs)) }
+    let names = choices.parameters.map { String($0.prefix { $0 != "=" }) }
+    if let name = names.first(where: { name in !jobs.contains { $0.parameters[name] != nil } }) {
+      throw BatchError(
+        .invalidParameter,
+        "no job declares the parameter \(name.quotedForMessage)",
+        remedy: "name one of the job's"
+      )
+    }
+    var runs: [VerifiedRun] = []
+    for (job, checkpoint) in chosen {
+      runs.append(try await VerifiedRun(checkpoint, of: job, choices.parameters))
+    }
+    if let other = runs.first(where: { $0.store.path != runs[0].store.path }) {
+      throw BatchError(
+        .otherStore,
+        "the job \(other.job.name.quotedForMessage) is for another database",
+        at: other.store.path,
+        remedy: "verify jobs of one database together"
+      )
+    }
+    return runs
+  }
 
-  init(
-    _ name: String?,
+  private static func run(
+    _ name: String,
+    of jobs: [Job]
+  ) throws(BatchError) -> (job: Job, checkpoint: Checkpoint) {
+    var unknown: BatchError?
+    for job in jobs {
+      do throws(BatchError) {
+        return (job, try Checkpoint.ofRun(name, of: job))
+      } catch {
+        guard error.isAboutMissingRun else { throw error }
+        unknown = error
+      }
+    }
+    throw unknown ?? .unknownRun(name, count: 0, at: "")
+  }
+
+  private init(
+    _ checkpoint: Checkpoint,
     of job: Job,
-    allowing columns: [String]
+    _ texts: [String]
   ) async throws(BatchError) {
-    let checkpoint = try Checkpoint.ofRun(name, of: job)
-    try checkpoint.refuse(unless: job, nil)
+    let parameters = try checkpoint.parameters(of: job, given: texts)
+    try checkpoint.refuse(unless: job, parameters)
     if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
       throw BatchError(
         .alreadyRunning,
@@ -44,140 +93,67 @@ struct VerifiedRun {
         remedy: "restore the run's database"
       )
     }
-    let ranges = try await checkpoint.doneRanges(of: job)
-    run = checkpoint.metadata.run
-    done = ranges.count
-    statement = try job.statement(in: store)
-    expected = try job.expectedChanges(
-      in: store,
-      allowing: columns,
-      rows: checkpoint.list.slice(ranges.rows.map { $0.first..<$0.next }).packed
+    self.job = job
+    let outcomes = try await checkpoint.rowOutcomes(of: job)
+    description = Verification.Run(
+      job: job.name,
+      run: checkpoint.metadata.run,
+      outcomes: outcomes.done.outcomes
     )
+    let answers = try await store.answers(of: checkpoint, job)
+    hasAnswers = answers != nil
+    let rows = try SelectedRows(outcomes, of: checkpoint.list, recorded: answers)
+    let found = try await store.connection(label: "batch.verify").perform {
+      [store] connection throws(BatchError) in
+      try ExpectedChanges.changes(of: job, parameters, rows: rows, in: store, connection)
+    }
+    changes = found?.changes
+    unchecked = found?.unchecked ?? []
   }
 }
 
-extension VerifiedRun {
-  /// Notes about the triggers that the run has fired, and what they may have written.
-  func notesAboutTriggers() async throws(BatchError) -> [String] {
-    guard let statement else { return [] }
-    return try await store.connection(label: "batch.verify").perform {
-      connection throws(BatchError) in
-      var notes: [String] = []
-      let triggers = try connection.triggers(setOffBy: [statement])
-      for (name, written) in triggers.sorted(by: { $0.key < $1.key }) where !written.isEmpty {
-        let table = try connection.texts(
-          "SELECT tbl_name FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
-          .text(name)
-        ).first
-        let columns = written.sorted { $0.key < $1.key }.flatMap { other, columns in
-          columns.isEmpty
-            ? ["rows of \(other.quotedForMessage)"]
-            : columns.sorted().map { other == table ? $0 : "\(other).\($0)" }
-        }
-        notes.append(
-          "\((table ?? "").quotedForMessage) has the trigger \(name), which may have written"
-            + " \(columns.joined(separator: ", "))"
-        )
-      }
-      return notes
+extension SelectedRows {
+  fileprivate convenience init(
+    _ outcomes: RowOutcomes,
+    of list: PackedIdentifiers,
+    recorded: PackedIdentifiers?
+  ) throws(BatchError) {
+    var others: [(outcome: RowOutcome, rows: PackedIdentifiers)] = []
+    for outcome in RowOutcome.allCases where outcome != .succeeded {
+      let positions = try outcomes.positions(outcome)
+      others.append((outcome, try list.slice(positions.ranges).packed))
     }
+    try self.init(list.slice(outcomes.all.ranges).packed, recorded: recorded, but: others)
   }
 }
 
-extension Job.Action {
-  fileprivate var isDelete: Bool { if case .delete = self { true } else { false } }
+extension Store {
+  /// The rows to which a transform gave new values, by its undo records; nil if it has none.
+  fileprivate func answers(
+    of checkpoint: Checkpoint,
+    _ job: Job
+  ) async throws(BatchError) -> PackedIdentifiers? {
+    guard job.action.kind == .transform else { return nil }
+    let all = try await undoableRuns(ofJob: job.name)
+    guard let undo = all.first(where: { $0.run == checkpoint.metadata.run }) else { return nil }
+    let header = checkpoint.list.header
+    return try UndoLog<UndoRecord>(of: undo, in: self, reversed: false)
+      .identifiers(identity, ofEntity: header.entityName, header.keyKind).packed
+  }
 }
 
-extension Job {
-  /// A statement that sets the job's columns, or deletes rows, like the job.
-  fileprivate func statement(in store: Store) throws(BatchError) -> String? {
-    guard action.writes else { return nil }
-    let entity = try store.schema.entity(named: source.entity)
-    let written = try WrittenEntity(entity, in: store)
-    let table = SQLName.quoted(written.entity.table)
-    if action.isDelete { return "DELETE FROM \(table)" }
-    let columns = columns(of: entity, written).map(SQLName.quoted)
-    return "UPDATE \(table) SET \(columns.map { "\($0) = \($0)" }.joined(separator: ", "))"
-  }
-
-  /// The columns of the table that the job sets, including those that it no longer has.
-  private func columns(of entity: Entity, _ written: WrittenEntity) -> [String] {
-    let names =
-      switch action {
-      case .update(let update): update.set.map(\.column)
-      case .transform(let transform): transform.writes
-      case .delete, .export: [String]()
-      }
-    var columns: [String] = []
-    for name in names {
-      let own = entity.attribute(named: name).map(written.columnNames) ?? [name]
-      columns += own.filter { !columns.contains($0) }
-    }
-    return columns
-  }
-
-  /// Columns of the job's table that others may have changed in the rows of the run.
-  private func columns(
-    named names: [String],
-    of entity: Entity,
-    _ written: WrittenEntity
-  ) throws(BatchError) -> [String] {
-    var columns: [String] = []
-    for name in names {
-      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
-      guard parts.count == 2, SQLName.equal(parts[0], entity.name), !action.isDelete,
-        action.writes
-      else {
-        throw BatchError(
-          .invalidJob,
-          "\(name.quotedForMessage) is not a column of rows that the run changed",
-          remedy: "name one of \(entity.name.quotedForMessage) as \(entity.name).COLUMN"
-        )
-      }
-      columns += written.columnNames(of: try entity.requireAttribute(named: parts[1]))
-    }
-    return columns
-  }
-
-  /// The changes that the job may make to some rows; nil if it leaves all unchanged.
-  fileprivate func expectedChanges(
-    in store: Store,
-    allowing others: [String],
-    rows: PackedIdentifiers
-  ) throws(BatchError) -> ExpectedChanges? {
-    guard action.writes else {
-      guard let first = others.first else { return nil }
-      throw BatchError(
-        .invalidJob,
-        "\(first.quotedForMessage) is not a column of rows that the run changed: an export changes none"
-      )
-    }
-    let expected: ExpectedChanges.Action
-    let entity = try store.schema.entity(named: source.entity)
-    let written = try WrittenEntity(entity, in: store)
-    let others = try columns(named: others, of: entity, written)
-    switch action {
-    case .update, .transform:
-      expected = .update(columns: columns(of: entity, written) + others)
-    case .delete(let delete):
-      var archive: ExpectedChanges.Archive?
-      if let name = delete.archive {
-        archive = .init(
-          try store.schema.entity(named: name),
-          of: written.entity,
-          isCreated: delete.createsArchive
-        )
-      }
-      expected = .delete(archive: archive)
-    case .export:
-      return nil
-    }
-    let key = if let key = source.key { key } else { try entity.requireKey().columns }
-    return try ExpectedChanges(
-      table: written.entity.table,
-      key: key,
-      action: expected,
-      rows: rows
-    )
+extension Checkpoint {
+  /// The parameters of the run: those that it recorded, and the given ones where it did not.
+  fileprivate func parameters(
+    of job: Job,
+    given texts: [String]
+  ) throws(BatchError) -> ParameterValues {
+    func name(_ text: String) -> Substring { text.prefix { $0 != "=" } }
+    let given = texts.filter { job.parameters[String(name($0))] != nil }
+    let names = Set(given.map(name))
+    let recorded = metadata.parametersToGive(to: job).compactMap(\.argument)
+    var options = RunOptions()
+    options.parameterTexts = recorded.filter { !names.contains(name($0)) } + given
+    return try options.parameters(of: job, for: RunIdentity(metadata))
   }
 }

@@ -1,5 +1,14 @@
 public import BatchIdentifiers
 
+/// The outcome of a selected row.
+package enum RowOutcome: UInt8, CaseIterable, Sendable {
+  case succeeded = 1
+  case unchanged
+  case vanished
+  case noLongerMatching
+  case failed
+}
+
 package struct RowOutcomes: Sendable {
   package struct PassedOverPositions: Sendable {
     package private(set) var unchanged = PositionSet()
@@ -43,6 +52,19 @@ package struct RowOutcomes: Sendable {
         succeeded.remove(contentsOf: failure.position..<(failure.position + 1))
       }
       return try recorded(succeeded, done.outcomes.succeeded)
+    }
+  }
+
+  /// The positions with an outcome; throws `outcomeNotRecorded` if only counts were recorded.
+  package func positions(_ outcome: RowOutcome) throws(BatchError) -> PositionSet {
+    let counts = done.outcomes
+    switch outcome {
+    case .succeeded: return try succeeded
+    case .unchanged: return try recorded(passedOver.unchanged, counts.unchanged)
+    case .vanished: return try recorded(passedOver.vanished, counts.vanished)
+    case .noLongerMatching:
+      return try recorded(passedOver.noLongerMatching, counts.noLongerMatching)
+    case .failed: return PositionSet(failed.map { $0.position..<($0.position + 1) })
     }
   }
 

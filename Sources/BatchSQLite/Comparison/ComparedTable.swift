@@ -16,6 +16,8 @@ struct ComparedTable: Sendable {
   /// The columns stored in both, except the rowid.
   let columns: [String]
   let generatedColumns: [String]
+  /// The table of the other file, if it has another name there.
+  var nameInFile: String?
   /// Whether the table counts as empty because the other file legitimately lacks it.
   var isNew = false
 
@@ -99,6 +101,21 @@ extension ComparedTable {
       let removed = other.columns.filter { !columns.contains($0) }.map { "\($0) removed" }
       let all = added + removed
       return all.isEmpty ? nil : all.joined(separator: ", ")
+    }
+
+    /// The table with another one as its copy, whose rows have the same values in `key`; nil if
+    /// that has no such columns.
+    func matched(with copy: Description, by key: [String]) -> ComparedTable? {
+      let known = Set(copy.columns)
+      guard key.allSatisfy(known.contains) else { return nil }
+      return ComparedTable(
+        name: name,
+        key: .columns(key),
+        shownKey: key,
+        columns: columns.filter(known.contains),
+        generatedColumns: generatedColumns,
+        nameInFile: copy.name
+      )
     }
 
     /// The table as in both; nil if their rows are identified differently.

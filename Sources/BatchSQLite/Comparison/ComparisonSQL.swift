@@ -2,16 +2,17 @@ import BatchRuns
 
 /// The statements that compare the rows of a table.
 ///
-/// In all of them, `a` is the table in the database and `b` the one in the other file. Both are
-/// read in key order: `a` by a cursor, `b` by look-ups, each of which finds the next row beside the
-/// previous one. If the table has a rowid, `?1` and `?2` are the first and the last one.
+/// In all of them, `a` is the table in the database, `b` the one in the other file, and `e` the
+/// rows as runs should have left them. All are read in key order: `a` by a cursor, the others by
+/// look-ups, each of which finds the next row beside the previous one. If the table has a rowid,
+/// `?1` and `?2` are the first and the last one.
 struct ComparisonSQL {
   private let table: ComparedTable
-  private let expected: ExpectedChanges?
+  private let rules: TableRules
 
-  init(_ table: ComparedTable, _ aim: ComparisonAim?) {
+  init(_ table: ComparedTable, _ rules: TableRules = TableRules()) {
     self.table = table
-    expected = aim?.expected
+    self.rules = rules
   }
 
   // MARK: Parts
@@ -23,120 +24,142 @@ struct ComparisonSQL {
   private func source(_ name: DatabaseName, as alias: String) -> String {
     if table.isNew, name == .file {
       let columns = SQLName.list(table.keyColumns + table.columns)
-      return "(SELECT \(columns) FROM \(SQLName.quoted(table.name)) WHERE 0) AS \(alias)"
+      return "(SELECT \(columns) FROM main.\(SQLName.quoted(table.name)) WHERE 0) AS \(alias)"
     }
     // Rows are read from the table, not from an index.
-    return source(name, of: table.name, as: alias) + (table.hasRowID ? " NOT INDEXED" : "")
+    let found = name == .file ? table.nameInFile ?? table.name : table.name
+    return source(name, of: found, as: alias) + (table.hasRowID ? " NOT INDEXED" : "")
+  }
+
+  /// The join with the rows as runs should have left them; empty if no run has changed rows.
+  private func expectedRows(like alias: String) -> String {
+    guard rules.expected != nil else { return "" }
+    return "LEFT JOIN temp.\(SQLName.quoted(table.name)) AS e ON \(isPair("e", alias))"
   }
 
   private func key(_ alias: String) -> [String] {
     table.keyColumns.map { "\(alias).\(SQLName.quoted($0))" }
   }
 
-  /// The condition that `b` has the key of `a`.
-  private var isPair: String {
-    zip(key("b"), key("a")).map { "\($0) = \($1)" }.joined(separator: " AND ")
+  /// The condition that two rows have the same key.
+  private func isPair(_ alias: String, _ other: String) -> String {
+    zip(key(alias), key(other)).map { "\($0) = \($1)" }.joined(separator: " AND ")
   }
 
   private func isInRange(_ alias: String) -> String {
     table.hasRowID ? "\(key(alias)[0]) BETWEEN ?1 AND ?2" : "1"
   }
 
-  private var isSource: Bool { expected.map { SQLName.equal($0.table, table.name) } ?? false }
+  private static let state = "e.\(ExpectedRows.state)"
 
-  private var isArchive: Bool {
-    expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
+  /// A column of a row in both, and what it should be.
+  private func pair(_ number: Int) -> RowComparison.Pair {
+    let name = SQLName.quoted(table.columns[number])
+    var expected = "b.\(name)"
+    if rules.expected?.checked.contains(table.columns[number]) == true {
+      expected = "iif(\(Self.state) IS NULL, b.\(name), e.\(name))"
+    }
+    if let free = rules.freeColumns.first(where: { $0.number == number }) {
+      expected =
+        free.setters == nil
+        ? "a.\(name)" : "CASE WHEN \(isSet(free)) THEN a.\(name) ELSE \(expected) END"
+    }
+    return ("a.\(name)", expected)
   }
 
-  /// Whether a row of an alias is a selected one that may differ in this way.
-  private func isExpected(
-    _ expectation: RowComparison.Expectation,
-    _ alias: String
-  ) -> String {
-    let columns = expected?.key ?? []
-    return RowComparison.isExpected(
-      expectation,
-      key: columns.map { "\(alias).\(SQLName.quoted($0))" }
-    )
+  /// Whether a run that makes a column free has set the row.
+  private func isSet(_ free: TableRules.FreeColumn) -> String {
+    guard let setters = free.setters else { return "1" }
+    return "(e.\(ExpectedRows.setters) & \(setters))"
   }
-
-  var freeColumns: Set<String> { expected?.columns(of: table) ?? [] }
 
   // MARK: Statements
 
-  /// What is wrong with a row of `a`; ``changed`` returns it after the key.
+  /// What is wrong with a row, as a statement returns it after the key.
   enum Finding: Int64 {
-    /// `b` has no row with this key.
-    case isAdded = 0
-    /// A column differs that not even a selected row may have changed.
-    case isSelected
-    case isChanged
+    case isDifferent = 1
+    /// Also, a run has set the row.
+    case isSet
+    /// A run has deleted the row, and has not, or without the copy that it should have made.
+    case isDeleted
+    /// A run has recorded that the row was gone, and it is there.
+    case isVanished
+    /// The row does not fit the outcome that a run has recorded.
+    case isContradicted
   }
 
-  /// The keys in `a` whose row is not as expected, each with the number of a ``Finding``; differing
-  /// columns are counted.
+  /// The keys in `a` whose row is not as it should be, each with the number of a ``Finding``, or
+  /// the negative number of runs that have found the row if `b` lacks it; differing columns are
+  /// counted.
   ///
   /// If all differences are reported, it finds only the first of the rows in both.
   var changed: String {
-    let free = freeColumns
     let isMissing = "\(key("b")[0]) IS NULL"
+    let pairs = table.columns.indices.map(pair)
+    let notes = rules.freeColumns.map { free in
+      let name = SQLName.quoted(table.columns[free.number])
+      let note = RowComparison.note(free.number, ("a.\(name)", "b.\(name)"))
+      return "CASE WHEN \(isSet(free)) THEN \(note) ELSE 0 END"
+    }
     // A condition of CASE stops as soon as its answer is known. AND and OR compute all operands if
     // their value is used.
-    var isWrong = """
-      CASE WHEN \(isExempt("a")) THEN 0
-      WHEN \(isMissing) THEN NOT \(isCopy)
-      WHEN \(RowComparison.count(table.columns, but: free, of: "a", and: "b")) THEN 1
+    return """
+      SELECT \(key("a").joined(separator: ", ")), \(finding(isMissing))
+      FROM \(source(.database, as: "a"))
+        LEFT JOIN \(source(.file, as: "b")) ON \(isPair("b", "a"))
+        \(expectedRows(like: "a"))
+      WHERE \(isInRange("a")) AND CASE WHEN \(isExempt("a")) THEN 0
+        WHEN \(isMissing) THEN NOT \(isCopy)
+        \(rules.expected == nil ? "" : "WHEN \(Self.state) > 0 THEN 1")
+        WHEN \(RowComparison.count(pairs)) THEN 1
+        ELSE \(notes.isEmpty ? "0" : notes.joined(separator: " | ")) END
       """
-    if !free.isEmpty {
-      let set = table.columns.filter(free.contains)
-      isWrong += """
+  }
 
-        WHEN \(RowComparison.differ(set, of: "a", and: "b"))
-          THEN NOT \(isExpected(.changed, "b"))
+  private func finding(_ isMissing: String) -> String {
+    guard let expected = rules.expected else {
+      return "CASE WHEN \(isMissing) THEN 0 ELSE \(Finding.isDifferent.rawValue) END"
+    }
+    return """
+      CASE WHEN \(isMissing) THEN -\(expected.finders(of: "a"))
+        WHEN \(Self.state) > 0 THEN \(Self.state) + \(Finding.isSet.rawValue)
+        WHEN e.\(ExpectedRows.setters) THEN \(Finding.isSet.rawValue)
+        ELSE \(Finding.isDifferent.rawValue) END
+      """
+  }
+
+  /// The keys in `b` that `a` unexpectedly lacks, each with the number of a ``Finding``.
+  var removed: String {
+    var isAllowed = "0"
+    var finding = "\(Finding.isDifferent.rawValue)"
+    if let expected = rules.expected {
+      let deletions = expected.runs.indices.filter { expected.runs[$0].change.isDeletion }
+      let isDeleted = deletions.map { index in
+        let (number, run) = expected.runs[index]
+        let isDone = "\(expected.outcome(index, of: "b")) = \(RowOutcome.succeeded.rawValue)"
+        if run.archive == nil { return isDone }
+        let key = run.key.map { "b.\(SQLName.quoted($0))" }
+        return RowComparison.ask(.hasCopy, ofRun: number, key: key)
+      }
+      isAllowed = """
+        CASE \(Self.state) WHEN \(ExpectedRows.State.vanished.rawValue) THEN 1
+          WHEN \(ExpectedRows.State.deleted.rawValue)
+            THEN \(isDeleted.isEmpty ? "0" : isDeleted.joined(separator: " OR ")) ELSE 0 END
+        """
+      finding = """
+        CASE WHEN \(Self.state) = \(ExpectedRows.State.deleted.rawValue)
+            THEN \(Finding.isDeleted.rawValue)
+          WHEN e.\(ExpectedRows.setters) THEN \(Finding.isSet.rawValue)
+          ELSE \(Finding.isDifferent.rawValue) END
         """
     }
     return """
-      SELECT \(key("a").joined(separator: ", ")), \(finding(isMissing, but: free))
-      FROM \(source(.database, as: "a")) LEFT JOIN \(source(.file, as: "b")) ON \(isPair)
-      WHERE \(isInRange("a")) AND \(isWrong) ELSE 0 END
-      """
-  }
-
-  /// The SQL of the ``Finding`` for a row, which also counts the columns that only selected rows
-  /// may have changed.
-  private func finding(_ isMissing: String, but free: Set<String>) -> String {
-    let isAdded = "CASE WHEN \(isMissing) THEN \(Finding.isAdded.rawValue)"
-    let isChanged = Finding.isChanged.rawValue
-    let set = table.columns.enumerated().filter { free.contains($0.element) }
-    if set.isEmpty { return "\(isAdded) ELSE \(isChanged) END" }
-    let counted = RowComparison.count(
-      more: set.map { (number: $0.offset, name: $0.element) },
-      of: "a",
-      and: "b"
-    )
-    return """
-      \(isAdded) WHEN \(isExpected(.any, "b")) THEN \(Finding.isSelected.rawValue)
-        ELSE max(\(isChanged), \(counted)) END
-      """
-  }
-
-  /// The keys in `b` that `a` unexpectedly lacks.
-  var removed: String {
-    let expectation: RowComparison.Expectation =
-      expected?.archive == nil ? .deleted : .deletedWithCopy
-    var isAllowed = "0"
-    if isSource, case .delete = expected?.action { isAllowed = isExpected(expectation, "b") }
-    return """
-      SELECT \(key("b").joined(separator: ", ")) FROM \(source(.file, as: "b"))
+      SELECT \(key("b").joined(separator: ", ")), \(finding)
+      FROM \(source(.file, as: "b")) \(expectedRows(like: "b"))
       WHERE \(isInRange("b")) AND CASE
-        WHEN EXISTS (SELECT 1 FROM \(source(.database, as: "a")) WHERE \(isPairOfB)) THEN 0
-        ELSE NOT \(isAllowed) END AND NOT \(isExempt("b"))
+        WHEN EXISTS (SELECT 1 FROM \(source(.database, as: "a")) WHERE \(isPair("a", "b"))) THEN 0
+        ELSE NOT (\(isAllowed)) END AND NOT \(isExempt("b"))
       """
-  }
-
-  /// The condition that `a` has the key of `b`.
-  private var isPairOfB: String {
-    zip(key("a"), key("b")).map { "\($0) = \($1)" }.joined(separator: " AND ")
   }
 
   func count(_ name: DatabaseName) -> String {
@@ -156,16 +179,17 @@ struct ComparisonSQL {
     row(table.shownKey[...], in: name)
   }
 
-  /// Some columns of a row in both databases by its key, those of `a` first; the key's columns are
-  /// `?1`, `?2`, ….
-  func row(_ columns: ArraySlice<String>) -> String {
+  /// Some columns of a row in both databases by its key, those of `a` first, then what they should
+  /// be; the key's columns are `?1`, `?2`, ….
+  func row(_ columns: Range<Int>) -> String {
     let isRow = ["a", "b"].flatMap { alias in
       key(alias).enumerated().map { "\($1) = ?\($0 + 1)" }
     }
-    let names = ["a", "b"].flatMap { alias in columns.map { "\(alias).\(SQLName.quoted($0))" } }
+    let pairs = columns.map(pair)
     return """
-      SELECT \(names.joined(separator: ", ")) FROM \(source(.database, as: "a")),
-      \(source(.file, as: "b")) WHERE \(isRow.joined(separator: " AND "))
+      SELECT \((pairs.map(\.value) + pairs.map(\.expected)).joined(separator: ", "))
+      FROM \(source(.database, as: "a")) JOIN \(source(.file, as: "b")) \(expectedRows(like: "a"))
+      WHERE \(isRow.joined(separator: " AND "))
       """
   }
 
@@ -180,30 +204,38 @@ struct ComparisonSQL {
 
   /// Whether a row only in `a` is the copy of a deleted one.
   private var isCopy: String {
-    guard isArchive, let expected, let archive = expected.archive else { return "0" }
+    let copies = rules.copies.map(isCopy)
+    return copies.isEmpty ? "0" : "(\(copies.joined(separator: " OR ")))"
+  }
+
+  private func isCopy(_ copies: TableRules.Copies) -> String {
     func isSame(_ alias: String, _ other: String) -> String {
-      expected.key.map(SQLName.quoted).map { "\(alias).\($0) IS \(other).\($0)" }
+      copies.key.map(SQLName.quoted).map { "\(alias).\($0) IS \(other).\($0)" }
         .joined(separator: " AND ")
     }
-    let differs = RowComparison.differ(archive.exactColumns, of: "a", and: "s")
-    let others = archive.otherColumns.map(SQLName.quoted).map { " OR a.\($0) IS NOT s.\($0)" }
+    let exact = copies.archive.exactColumns.map(SQLName.quoted)
+    let differs = RowComparison.differ(exact.map { ("a.\($0)", "s.\($0)") })
+    let others = copies.archive.otherColumns.map(SQLName.quoted).map {
+      " OR a.\($0) IS NOT s.\($0)"
+    }
+    let key = copies.key.map { "s.\(SQLName.quoted($0))" }
     return """
       EXISTS (
-        SELECT 1 FROM \(source(.file, of: expected.table, as: "s"))
+        SELECT 1 FROM \(source(.file, of: copies.source, as: "s"))
         WHERE \(isSame("s", "a")) AND CASE
           WHEN \(differs)\(others.joined()) THEN 0
           WHEN EXISTS (
-            SELECT 1 FROM \(source(.database, of: expected.table, as: "n")) WHERE \(isSame("n", "s"))
+            SELECT 1 FROM \(source(.database, of: copies.source, as: "n")) WHERE \(isSame("n", "s"))
           ) THEN 0
-          ELSE \(isExpected(.copied, "s")) END)
+          ELSE \(RowComparison.ask(.isFirstCopy, ofRun: copies.run, key: key)) END)
       """
   }
 
-  /// Whether a row may have any content, because SQLite's counter for an AUTOINCREMENT archive
-  /// follows from the archive's rows.
+  /// Whether a row may have any content, because SQLite's counter for an AUTOINCREMENT table
+  /// follows from the rows of that table.
   private func isExempt(_ alias: String) -> String {
-    guard SQLName.equal(table.name, "sqlite_sequence"), let archive = expected?.archive?.table
-    else { return "0" }
-    return "(\(alias).name = \(SQLValue.text(archive).sql) COLLATE NOCASE)"
+    if rules.freeSequences.isEmpty { return "0" }
+    let names = rules.freeSequences.map { SQLValue.text($0).sql }.joined(separator: ", ")
+    return "(\(alias).name COLLATE NOCASE IN (\(names)))"
   }
 }

@@ -29,7 +29,7 @@ struct RangeCutter: Sendable {
       defer { table += 1 }
       return Part(number: number, table: table, range: nil)
     }
-    let sql = ComparisonSQL(tables[table], nil)
+    let sql = ComparisonSQL(tables[table])
     var last = Int64.max
     for name in [DatabaseName.database, .file] {
       let query = sql.rowID(after: rowCount, in: name)

@@ -1,5 +1,6 @@
-import BatchRuns
 import BatchIdentifiers
+import BatchJobs
+import BatchRuns
 
 struct SchemaComparison: Sendable {
   private(set) var differences: [StoreDifference] = []
@@ -37,7 +38,7 @@ struct SchemaComparison: Sendable {
       differences.append(StoreDifference(.schema, object.table, detail: detail))
     }
     // Each worker registers the functions again for its own rows.
-    try RowComparison(nil).register(in: connection)
+    try RowComparison().register(in: connection)
     for (name, description) in descriptions.sorted(by: { $0.key < $1.key }) {
       let other = otherDescriptions[name]
       guard other != nil || isCreated(name) else { continue }
@@ -57,6 +58,31 @@ struct SchemaComparison: Sendable {
       } else {
         tables.append(table)
       }
+    }
+  }
+
+  /// Compares only the table of a run, with another table that has its rows as they were.
+  init(
+    of run: ExpectedChanges,
+    with copy: String,
+    in connection: Connection
+  ) throws(BatchError) {
+    let tables = try Self.tables(of: .database, in: connection)
+    guard let table = tables[run.table], let other = tables[copy],
+      let compared = table.matched(with: other, by: run.key)
+    else {
+      throw BatchError(
+        .otherStore,
+        "the table \(copy.quotedForMessage) does not have \(run.key.joined(separator: ", "))",
+        at: connection.path,
+        remedy: "name one that has the rows of \(run.table.quotedForMessage) as they were"
+      )
+    }
+    try RowComparison().register(in: connection)
+    if let obstacle = try compared.obstacle(in: connection) {
+      uncompared = [obstacle]
+    } else {
+      self.tables = [compared]
     }
   }
 

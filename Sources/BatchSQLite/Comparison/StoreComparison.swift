@@ -1,6 +1,7 @@
-import BatchRuns
 public import BatchIdentifiers
+package import BatchJobs
 import BatchPlatform
+import BatchRuns
 
 extension BatchError.Code {
   /// A file is not a copy of the database that it is compared with.
@@ -16,9 +17,8 @@ package struct StoreComparison: Sendable {
   package let tables: Int
   /// The number of compared rows, including those in only one of the databases.
   package let rows: Int
-  /// The number of rows that differ as expected: those with other values, those deleted, and copies
-  /// in the archive.
-  package let changed: Int
+  /// The number of rows that runs have set, deleted and copied, and that are as they should be.
+  package let set: Int
   package let deleted: Int
   package let copied: Int
   package let counts: [StoreDifference.Kind: Int]
@@ -28,9 +28,10 @@ package struct StoreComparison: Sendable {
   /// The number of unexpected differences in each table that has any.
   package let byTable: [TableDifferences]
   package let uncompared: [UncomparedTable]
-  /// The columns, as `table.column`, that selected rows may have changed, so that their new values
-  /// were not checked.
-  package let uncheckedColumns: [String]
+  /// The columns that runs have set, as `table.column`, whose values were computed again.
+  package let computedColumns: [String]
+  /// What differs and was not checked.
+  package let unchecked: [UncheckedPart]
   /// Tables in which most rows differ and have only rowids, which SQLite may change.
   package let movedTables: [String]
 
@@ -46,6 +47,8 @@ package struct StoreComparison: Sendable {
   /// - Parameters:
   ///   - store: The database.
   ///   - file: The path of the other one.
+  ///   - copy: A table in the other one that has the rows of the runs' table as they were; nil to
+  ///     compare all tables with those of the same name.
   ///   - aim: What to report.
   ///   - workers: How many parts are compared at a time.
   ///   - partCount: The maximum number of rows per part.
@@ -56,6 +59,7 @@ package struct StoreComparison: Sendable {
   package init(
     of store: Store,
     and file: String,
+    table copy: String? = nil,
     for aim: ComparisonAim,
     workers: Int = defaultWorkers,
     partCount: Int = partCount,
@@ -65,20 +69,33 @@ package struct StoreComparison: Sendable {
     do throws(BatchError) {
       try await connections.open()
       let schema = try await connections.readers[0].perform { connection throws(BatchError) in
-        try SchemaComparison(in: connection, creating: aim.creates)
+        if let copy, let run = aim.runs.first {
+          return try SchemaComparison(of: run, with: copy, in: connection)
+        }
+        return try SchemaComparison(in: connection, creating: aim.creates)
       }
-      if let table = schema.uncompared.first(where: { aim.expected?.concerns($0.table) == true }) {
+      if let table = schema.uncompared.first(where: { table in
+        aim.runs.contains { $0.concerns(table.table) }
+      }) {
         throw BatchError(.invalidSQL, table.note, at: file)
       }
-      let aim = aim.limited(to: schema.tables)
-      // Compare the archive first: copies are checked once rows are missing.
-      let isArchive = { (table: ComparedTable) in
-        aim.expected?.archive.map { SQLName.equal($0.table, table.name) } ?? false
+      let ruled = try await connections.readers[0].perform {
+        connection throws(BatchError) -> [RuledTable] in
+        try RowComparison(aim.runs.map(\.rows)).register(in: connection)
+        return try schema.tables.map { table throws(BatchError) in
+          (
+            table: table,
+            rules: try TableRules(of: table, among: schema.tables, aim, in: connection)
+          )
+        }
       }
+      // Compare archives first: copies are checked once rows are missing.
       let count = Lock(0)
-      var tallies: [(tables: [ComparedTable], tally: ComparisonTally)] = []
-      for tables in [schema.tables.filter(isArchive), schema.tables.filter { !isArchive($0) }] {
-        let cutter = Lock(RangeCutter(tables, rowCount: partCount))
+      var tallies: [(tables: [RuledTable], tally: ComparisonTally)] = []
+      for tables in [
+        ruled.filter { !$0.rules.copies.isEmpty }, ruled.filter { $0.rules.copies.isEmpty },
+      ] {
+        let cutter = Lock(RangeCutter(tables.map(\.table), rowCount: partCount))
         let tally = try await connections.compare(cutter, tables, aim) { rows in
           progress(
             count.withLock { count in
@@ -93,33 +110,66 @@ package struct StoreComparison: Sendable {
 
       self.tables = schema.tables.count
       uncompared = schema.uncompared
-      uncheckedColumns = schema.tables.flatMap { table in
-        let free = aim.expected?.columns(of: table) ?? []
-        return table.columns.filter(free.contains).map { "\(table.name).\($0)" }
+      computedColumns = ruled.flatMap { table, rules in
+        table.columns.enumerated().filter { number, name in
+          rules.expected?.checked.contains(name) == true && !rules.isFree
+            && !rules.freeColumns.contains { $0.number == number }
+        }.map { "\(table.name).\($0.element)" }
+      }
+      unchecked = tallies.flatMap { tables, tally in
+        tables.enumerated().flatMap { index, table in
+          tally.tables[index].map { table.rules.unchecked(in: table.table, $0) } ?? []
+        }
       }
       rows = tallies.reduce(0) { $0 + $1.tally.rows }
-      changed = tallies.reduce(0) { $0 + $1.tally.changed }
+      set = tallies.reduce(0) { $0 + $1.tally.set }
       deleted = tallies.reduce(0) { $0 + $1.tally.deleted }
       copied = tallies.reduce(0) { $0 + $1.tally.copied }
       byTable = tallies.flatMap { tables, tally in
         tables.enumerated().compactMap { index, table in
-          tally.tables[index].flatMap { TableDifferences(table, $0) }
+          tally.tables[index].flatMap { counts in
+            TableDifferences(
+              table.table.name,
+              counts.counts,
+              zip(table.table.columns, counts.columns).filter { $0.1 > 0 }
+                .map { .init(name: $0, rows: $1) }
+            )
+          }
         }
       }
       var counts = tallies.reduce(into: [:]) { $0.merge($1.tally.counts, uniquingKeysWith: +) }
       changes =
         aim.countsColumns
-        ? tallies.flatMap { TableChanges.all($0.tables, $0.tally, samples: aim.samples) } : []
+        ? tallies.flatMap {
+          TableChanges.all($0.tables.map(\.table), $0.tally, samples: aim.samples)
+        } : []
       counts[.schema] = schema.differences.count
+      // Whatever a run has done must be in the copy, or have been found in the database alone.
+      let lost =
+        aim.runs.reduce(0) { $0 + $1.rows.presentCount }
+        - tallies.reduce(0) { $0 + $1.tally.found }
+      var ofRuns = schema.differences
+      if lost > 0, let run = aim.runs.last {
+        counts[.outcome, default: 0] += lost
+        ofRuns.append(
+          StoreDifference(
+            .outcome,
+            run.table,
+            detail:
+              "\(lost.grouped) of the rows that were done are neither in the database nor in the"
+              + " copy"
+          )
+        )
+      }
       self.counts = counts
       let found =
         aim.countsColumns ? [] : tallies.flatMap { $0.tally.differences.map(\.difference) }
-      differences = Array((schema.differences + found).prefix(aim.limit))
+      differences = Array((ofRuns + found).prefix(aim.limit))
       movedTables = tallies.flatMap { tables, tally in
         tables.enumerated().filter { index, table in
-          guard table.hasHiddenRowID, let sum = tally.tables[index] else { return false }
+          guard table.table.hasHiddenRowID, let sum = tally.tables[index] else { return false }
           return sum.moved > 1 && sum.moved > sum.rows / 2
-        }.map(\.element.name)
+        }.map(\.element.table.name)
       }
     } catch {
       await connections.close()
@@ -131,6 +181,8 @@ package struct StoreComparison: Sendable {
     }
   }
 }
+
+private typealias RuledTable = (table: ComparedTable, rules: TableRules)
 
 /// Connections that see one snapshot of two databases, each on its own thread.
 private struct ComparedDatabases: Sendable {
@@ -212,7 +264,7 @@ private struct ComparedDatabases: Sendable {
 
   func compare(
     _ cutter: Lock<RangeCutter>,
-    _ tables: [ComparedTable],
+    _ tables: [RuledTable],
     _ aim: ComparisonAim,
     progress: @escaping @Sendable (Int) -> Void
   ) async throws(BatchError) -> ComparisonTally {
@@ -228,7 +280,7 @@ private struct ComparedDatabases: Sendable {
 
   private func compareAll(
     _ cutter: Lock<RangeCutter>,
-    _ tables: [ComparedTable],
+    _ tables: [RuledTable],
     _ aim: ComparisonAim,
     progress: @escaping @Sendable (Int) -> Void
   ) async -> [Result<ComparisonTally, BatchError>] {

@@ -1,3 +1,5 @@
+public import BatchJobs
+
 /// The changes in a table, by row and column.
 public struct TableChanges: Sendable, Hashable, Encodable {
   /// The number of rows in which a column has changed, with the first of them.

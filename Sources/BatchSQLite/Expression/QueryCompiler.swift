@@ -149,7 +149,7 @@ package struct QueryCompiler {
 extension ExpressionScanner {
   /// The first token that reads the time: `CURRENT_TIMESTAMP`, `'now'`, or a date function without
   /// a time.
-  fileprivate var clock: String? {
+  var clock: String? {
     var texts = tokens.map { text(of: [$0]) }
     texts.append("")
     let functions: Set = ["date", "time", "datetime", "julianday", "unixepoch", "strftime"]

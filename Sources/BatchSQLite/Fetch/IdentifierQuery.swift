@@ -557,7 +557,7 @@ package struct IdentifierQuery: Sendable {
 }
 
 extension Entity {
-  fileprivate func declaredKey(_ names: [String]) throws(BatchError) -> EntityKey {
+  func declaredKey(_ names: [String]) throws(BatchError) -> EntityKey {
     var columns: [String] = []
     for name in names { columns.append(try requireAttribute(named: name).column) }
     return EntityKey(

@@ -5,8 +5,8 @@ import CSQLite
 struct TableAccesses {
   /// The tables that are read, with their columns; no columns if rows are only counted.
   var read: [String: Set<String>] = [:]
-  /// The triggers that fire, with the columns that each writes by table; no columns if rows are
-  /// inserted or deleted.
+  /// The triggers that fire, with the columns that each updates by table; none of a table where rows
+  /// are only inserted or deleted.
   var triggers: [String: [String: Set<String>]] = [:]
   var writtenByTriggers = WrittenColumns()
   /// The functions called, in lower case.
@@ -16,8 +16,8 @@ struct TableAccesses {
 }
 
 extension Connection {
-  /// The triggers that some statements fire, with the columns that each writes by table; no columns
-  /// if rows are inserted or deleted.
+  /// The triggers that some statements fire, with the columns that each updates by table; none of a
+  /// table where rows are only inserted or deleted.
   ///
   /// Runs nothing.
   package func triggers(
@@ -77,7 +77,7 @@ private final class AccessRecorder {
       var written = accesses.triggers[accessor] ?? [:]
       switch action {
       case SQLITE_UPDATE: written[table, default: []].insert(name)
-      case SQLITE_INSERT, SQLITE_DELETE: written[table, default: []] = []
+      case SQLITE_INSERT, SQLITE_DELETE: written[table, default: []].formUnion([])
       default: break
       }
       accesses.triggers[accessor] = written

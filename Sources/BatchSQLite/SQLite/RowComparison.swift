@@ -1,26 +1,25 @@
 import BatchIdentifiers
 import BatchPlatform
+import BatchRuns
 import CSQLite
 
 /// The SQL functions that compare rows of two databases on one connection.
 ///
 /// `_batch_differs(n, a, b, …)` is whether the values of any pair differ, in storage class or
 /// bytes. `_batch_counts(column, a, b, …)` counts the columns that differ and is whether to report
-/// the row. `column` is the number of the first column; 0 also counts the row, and a negative
-/// number is the complement of a column less 1, for a row already counted. `_batch_expected(what,
-/// key…)` is whether the row of this key may differ as an ``Expectation`` allows, and counts that
-/// it does. All values of two rows pass in one call, as in ``RowCollector``.
+/// the row. `column` is the number of the first column; 0 also counts the row.
+/// `_batch_notes(column, a, b)` counts a column that may differ, and is 0. `_batch_row(question,
+/// run, key…)` answers a ``Question`` about the row of this key in the list of a run. All values of
+/// two rows pass in one call, as in ``RowCollector``.
 @safe
 final class RowComparison {
-  enum Expectation: Int, CaseIterable {
-    case any
-    /// In the columns that the change sets.
-    case changed
-    case deleted
-    /// Deleted, and its copy was found.
-    case deletedWithCopy
-    /// Deleted, and this is the first copy found.
-    case copied
+  enum Question: Int {
+    /// The raw value of its outcome; 0 if the run has not done it.
+    case outcome
+    /// Whether it was deleted, and this is the first copy found.
+    case isFirstCopy
+    /// Whether it was deleted, and its copy was found.
+    case hasCopy
   }
 
   /// A function has at most 127 arguments (<https://www.sqlite.org/limits.html>); the first one is
@@ -28,74 +27,56 @@ final class RowComparison {
   private static let mostPairs = 63
   private static let differs = "_batch_differs"
   private static let counts = "_batch_counts"
-  private static let expected = "_batch_expected"
+  private static let notes = "_batch_notes"
+  private static let row = "_batch_row"
 
-  private let selected: SelectedRows?
+  private let runs: [SelectedRows]
   private var encoder = EncodedKey.Encoder()
   private(set) var pairs = 0
-  /// The number of rows that differ as expected, by raw value of the expectation.
-  private var expectedCounts = [Int](repeating: 0, count: Expectation.allCases.count)
+  private(set) var copies = 0
   var columns = ColumnCounts(columns: 0, samples: 0)
+  /// The number of rows that differ in each column where they may.
+  var noted: [Int] = []
 
-  init(_ selected: SelectedRows?) {
-    self.selected = selected
+  init(_ runs: [SelectedRows] = []) {
+    self.runs = runs
   }
-
-  func count(_ expectation: Expectation) -> Int { expectedCounts[expectation.rawValue] }
 
   // MARK: In SQL
 
-  /// The SQL for whether the values of any column differ in two rows.
-  static func differ(_ columns: [String], of row: String, and other: String) -> String {
-    let calls = pairs(columns, of: row, and: other).map { "\(differs)(0\($1))" }
+  /// A value and what it should be, in SQL.
+  typealias Pair = (value: String, expected: String)
+
+  /// The SQL for whether the values of any pair differ.
+  static func differ(_ pairs: [Pair]) -> String {
+    let calls = arguments(pairs).map { "\(differs)(0\($1))" }
     return "(\(calls.joined(separator: " OR ")))"
   }
 
-  /// The SQL for whether to report two rows; counts them and their differing columns, except those
-  /// in `free`.
-  static func count(
-    _ columns: [String],
-    but free: Set<String> = [],
-    of row: String,
-    and other: String
-  ) -> String {
+  /// The SQL for whether to report two rows, whose columns are the pairs; counts the row and the
+  /// pairs that differ.
+  static func count(_ pairs: [Pair]) -> String {
     // OR stops evaluating once the answer is known, but all operands must count.
-    let calls = pairs(columns, but: free, of: row, and: other).map { "\(counts)(\($0)\($1))" }
+    let calls = arguments(pairs).map { "\(counts)(\($0)\($1))" }
     return "(\(calls.joined(separator: " | ")))"
   }
 
-  /// The SQL that counts more differing columns of two rows that are already counted.
-  static func count(
-    more columns: [(number: Int, name: String)],
-    of row: String,
-    and other: String
-  ) -> String {
-    let calls = columns.map { number, name in
-      "\(counts)(\(~number), \(row).\(SQLName.quoted(name)), \(other).\(SQLName.quoted(name)))"
-    }
-    return "(\(calls.joined(separator: " | ")))"
+  /// The SQL that counts that a column differs where it may; it is 0.
+  static func note(_ column: Int, _ pair: Pair) -> String {
+    "\(notes)(\(column), \(pair.value), \(pair.expected))"
   }
 
-  /// The values of columns in two rows, as the arguments of each call, with the number of its first
-  /// column; excluded columns become constants.
-  private static func pairs(
-    _ columns: [String],
-    but free: Set<String> = [],
-    of row: String,
-    and other: String
-  ) -> [(first: Int, arguments: String)] {
-    stride(from: 0, to: max(columns.count, 1), by: mostPairs).map { first in
-      let pairs = columns[first..<min(first + mostPairs, columns.count)].map { column in
-        let name = SQLName.quoted(column)
-        return free.contains(column) ? ", NULL, NULL" : ", \(row).\(name), \(other).\(name)"
-      }
-      return (first, pairs.joined())
+  /// The arguments of each call, with the number of its first pair.
+  private static func arguments(_ pairs: [Pair]) -> [(first: Int, arguments: String)] {
+    stride(from: 0, to: max(pairs.count, 1), by: mostPairs).map { first in
+      let pairs = pairs[first..<min(first + mostPairs, pairs.count)]
+      return (first, pairs.map { ", \($0.value), \($0.expected)" }.joined())
     }
   }
 
-  /// The SQL for whether the row of a key may differ in this way.
-  static func isExpected(_ expectation: Expectation, key: [String]) -> String {
-    "\(expected)(\(expectation.rawValue), \(key.joined(separator: ", ")))"
+  /// The SQL of the answer to a question about the row of a key.
+  static func ask(_ question: Question, ofRun run: Int, key: [String]) -> String {
+    "\(row)(\(question.rawValue), \(run), \(key.joined(separator: ", ")))"
   }
 
   // MARK: Functions
@@ -122,15 +103,25 @@ final class RowComparison {
       }
       unsafe sqlite3_result_int(call, result ? 1 : 0)
     }
-    try unsafe register(Self.expected, in: connection) { call, count, arguments in
+    try unsafe register(Self.notes, in: connection) { call, count, arguments in
+      guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
+        return
+      }
+      let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
+      unsafe Unmanaged<RowComparison>.fromOpaque(context)._withUnsafeGuaranteedRef {
+        unsafe $0.note(values)
+      }
+      unsafe sqlite3_result_int(call, 0)
+    }
+    try unsafe register(Self.row, in: connection) { call, count, arguments in
       guard let context = unsafe sqlite3_user_data(call), let arguments = unsafe arguments else {
         return
       }
       let values = unsafe UnsafeMutableBufferPointer(start: arguments, count: Int(count))
       let result = unsafe Unmanaged<RowComparison>.fromOpaque(context)._withUnsafeGuaranteedRef {
-        unsafe $0.expects(values)
+        unsafe $0.answer(values)
       }
-      unsafe sqlite3_result_int(call, result ? 1 : 0)
+      unsafe sqlite3_result_int(call, result)
     }
   }
 
@@ -172,12 +163,11 @@ final class RowComparison {
   }
 
   private func count(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
-    var first = unsafe Int(sqlite3_value_int(arguments[0]))
+    let first = unsafe Int(sqlite3_value_int(arguments[0]))
     if first == 0 {
       pairs += 1
       columns.beginRow()
     }
-    if first < 0 { first = ~first }
     var isTold = false
     var index = 1
     while index + 1 < arguments.count {
@@ -212,28 +202,34 @@ final class RowComparison {
     }
   }
 
-  private func expects(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Bool {
-    guard let selected, let position = unsafe position(in: selected, arguments),
-      let expectation = unsafe Expectation(rawValue: Int(sqlite3_value_int(arguments[0])))
-    else { return false }
-    switch expectation {
-    case .any, .changed, .deleted: break
-    case .deletedWithCopy: guard selected.isMarked(position) else { return false }
-    case .copied: guard selected.mark(position) else { return false }
-    }
-    expectedCounts[expectation.rawValue] += 1
-    return true
+  private func note(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) {
+    guard unsafe Self.differ(arguments[1], arguments[2]) else { return }
+    noted[unsafe Int(sqlite3_value_int(arguments[0]))] += 1
   }
 
-  private func position(
-    in selected: SelectedRows,
+  private func answer(_ arguments: UnsafeMutableBufferPointer<OpaquePointer?>) -> Int32 {
+    let run = runs[unsafe Int(sqlite3_value_int(arguments[1]))]
+    guard let place = unsafe place(in: run, arguments) else { return 0 }
+    let outcome = run.outcome(at: place)
+    switch unsafe Question(rawValue: Int(sqlite3_value_int(arguments[0]))) {
+    case .isFirstCopy:
+      guard outcome == .succeeded, run.mark(place) else { return 0 }
+      copies += 1
+      return 1
+    case .hasCopy: return outcome == .succeeded && run.isMarked(place) ? 1 : 0
+    case .outcome, nil: return Int32(outcome.rawValue)
+    }
+  }
+
+  private func place(
+    in run: SelectedRows,
     _ arguments: UnsafeMutableBufferPointer<OpaquePointer?>
   ) -> Int? {
-    if arguments.count == 2, unsafe sqlite3_value_type(arguments[1]) == SQLITE_INTEGER {
-      return unsafe selected.position(of: sqlite3_value_int64(arguments[1]))
+    if arguments.count == 3, unsafe sqlite3_value_type(arguments[2]) == SQLITE_INTEGER {
+      return unsafe run.place(of: sqlite3_value_int64(arguments[2]))
     }
     encoder.removeAll()
-    for index in 1..<arguments.count {
+    for index in 2..<arguments.count {
       let value = unsafe arguments[index]
       switch unsafe sqlite3_value_type(value) {
       case SQLITE_INTEGER: unsafe encoder.append(sqlite3_value_int64(value))
@@ -254,6 +250,6 @@ final class RowComparison {
         }
       }
     }
-    return selected.position(of: encoder)
+    return run.place(of: encoder)
   }
 }

@@ -8,6 +8,8 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     case added
     /// A row is only in the other file.
     case removed
+    /// A row is in another state than what its run has recorded of it.
+    case outcome
     /// A table, index, trigger or view differs, or is only in one of the two.
     case schema
   }
@@ -18,16 +20,27 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     public let name: String
     /// Its value in both; shortened.
     public let value: String
+
+    package init(name: String, value: String) {
+      self.name = name
+      self.value = value
+    }
   }
 
   /// The values of a column in a row in SQL, so that types show; shortened.
   public struct Column: Sendable, Hashable, Encodable {
     /// The column.
     public let name: String
-    /// Its value in the other file.
+    /// Its value in the other file, or the one that the job computes from it.
     public let file: String
     /// Its value in the database.
     public let database: String
+
+    package init(name: String, file: String, database: String) {
+      self.name = name
+      self.file = file
+      self.database = database
+    }
   }
 
   /// The kind of difference.
@@ -38,10 +51,10 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
   public let key: [Key]
   /// At most 20 columns that differ; only for rows in both.
   public let columns: [Column]
-  /// The difference in words, for differences of the schema.
+  /// The difference in words, for differences of the schema and of outcomes.
   public let detail: String?
 
-  init(
+  package init(
     _ kind: Kind,
     _ table: String,
     key: [Key] = [],
@@ -55,5 +68,5 @@ public struct StoreDifference: Sendable, Hashable, Encodable {
     self.detail = detail
   }
 
-  static let columnLimit = 20
+  package static let columnLimit = 20
 }
