@@ -221,7 +221,7 @@ import Testing
   }
 
   @Test func `verify leaves a copy with a write-ahead log unchanged`() throws {
-    try run(JobText.update())
+    try run(JobText.update(["n": "1"]))
     try FileManager.default.removeItem(atPath: directory.file("before.db"))
     try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
     let first = try verify().first

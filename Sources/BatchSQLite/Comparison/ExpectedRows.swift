@@ -31,6 +31,9 @@ struct ExpectedRows: Sendable {
   /// A bit for each run that has set the row.
   static let setters = "_batch_setters"
 
+  private static let first = "_batch_first"
+  private static let last = "_batch_last"
+
   let runs: [(number: Int, change: ExpectedChanges)]
   /// The columns that are checked by the values here.
   let checked: Set<String>
@@ -165,17 +168,22 @@ struct ExpectedRows: Sendable {
 
   // MARK: Filling it
 
-  /// Replaces the rows by those of another part.
+  /// Replaces the rows by those of another part, given by its rowids; nil for all rows.
   func fill(
-    in connection: Connection,
-    binding bind: (borrowing Statement) throws(BatchError) -> Void
+    with part: ClosedRange<Int64>?,
+    in connection: Connection
   ) throws(BatchError) -> Counts {
     let name = "temp.\(SQLName.quoted(table.name))"
     try connection.execute("DELETE FROM \(name)")
     for index in runs.indices {
       let statement = try connection.prepare(index == 0 ? insertion : update(index))
-      if index == 0 { try bind(statement) }
-      for (name, value) in runs[index].change.parameters {
+      var values = runs[index].change.parameters
+      // Numbered parameters would share their numbers with those of the expressions.
+      if index == 0, let part {
+        values[Self.first] = .integer(part.lowerBound)
+        values[Self.last] = .integer(part.upperBound)
+      }
+      for (name, value) in values {
         if let index = statement.parameterIndex(":" + name) { try statement.bind(value, at: index) }
       }
       try statement.run()
@@ -214,7 +222,7 @@ struct ExpectedRows: Sendable {
     let keys = table.keyColumns.map { "\(name).\(SQLName.quoted($0))" }
     let values = keys + columns.map { value(of: $0, after: 0) } + [state(after: 0), setters(0)]
     let isDone = runs.indices.map { outcome($0, of: name) }.joined(separator: " OR ")
-    let isInPart = table.hasRowID ? "\(keys[0]) BETWEEN ?1 AND ?2 AND " : ""
+    let isInPart = table.hasRowID ? "\(keys[0]) BETWEEN :\(Self.first) AND :\(Self.last) AND " : ""
     return """
       INSERT INTO temp.\(name)
         (\(SQLName.list(table.keyColumns + columns + [Self.state, Self.setters])))
