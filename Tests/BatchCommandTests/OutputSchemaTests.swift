@@ -192,7 +192,7 @@ private struct Outputs {
     )
     try directory.write(
       JobText.update(
-        ["n": "n + 1", "label": "hex(randomblob(4))"],
+        ["n": "7", "label": "hex(randomblob(4))"],
         adding: ["undo": ["keep": "1d"]]
       ),
       to: "job.json"
@@ -203,7 +203,7 @@ private struct Outputs {
     try check(["verify", "job.json"], as: "verify", in: directory)
     try TestDatabase.make(
       in: directory,
-      "UPDATE numbers SET n = 7 WHERE id = 2",
+      "UPDATE numbers SET n = 8 WHERE id = 2",
       "CREATE INDEX more ON numbers (n)"
     )
     let against = ["verify", "job.json", "--against", "before.db"]
