@@ -93,7 +93,7 @@ import Testing
   ) throws {
     var database: [String: Any] = ["path": "app.db"]
     if schema.needsExtension {
-      try SQLiteExtension.compile(in: directory)
+      try SQLiteExtension.put(in: directory)
       database["extensions"] = ["./own.so"]
     }
     do {

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func `every command loads the extensions that the job's schema needs`() throws {
-    try SQLiteExtension.compile(in: directory)
+    try SQLiteExtension.put(in: directory)
     let path = try makeLibrary()
     try FileManager.default.copyItem(atPath: path, toPath: directory.file("before.db"))
     let more: [String: Any] = ["database": database, "undo": true]
@@ -135,7 +135,7 @@ import Testing
   }
 
   @Test func `SQL cannot load extensions other than the job's`() throws {
-    try SQLiteExtension.compile(in: directory)
+    try SQLiteExtension.put(in: directory)
     try TestDatabase.makeNumbers(3, in: directory)
     for call in ["load_extension('./own.so')", "load_extension('./own.so', 'sqlite3_own_init')"] {
       try Refusal.ofEveryCommand(

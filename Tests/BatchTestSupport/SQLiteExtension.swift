@@ -3,20 +3,27 @@ import Foundation
 /// An extension of SQLite with what applications add to it: the functions of Calibre and GeoPackage and
 /// the collation of Anki, as far as schemas call them.
 public enum SQLiteExtension {
-  /// Compiles the extension to `own.so` in a folder.
+  /// Puts the extension into a folder, as `own.so`.
   ///
   /// - Returns: Its path.
   @discardableResult
-  public static func compile(in directory: TemporaryDirectory) throws -> String {
+  public static func put(in directory: TemporaryDirectory) throws -> String {
+    let path = directory.file("own.so")
+    try library.get().write(to: URL(fileURLWithPath: path))
+    return path
+  }
+
+  /// The compiled extension.
+  private static let library = Result {
+    let directory = try TemporaryDirectory()
     try directory.write(source, to: "own.c")
     let result = try BatchProgram(
       ["clang", "-shared", "-fPIC", "own.c", "-o", "own.so"],
       of: "/usr/bin/env",
       in: directory
     ).wait()
-    try FileManager.default.removeItem(atPath: directory.file("own.c"))
     guard result.status == 0 else { throw Failure(description: result.errors) }
-    return directory.file("own.so")
+    return try Data(contentsOf: URL(fileURLWithPath: directory.file("own.so")))
   }
 
   private struct Failure: Error, CustomStringConvertible {

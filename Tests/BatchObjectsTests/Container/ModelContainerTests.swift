@@ -68,7 +68,7 @@ import Testing
     var configuration = ModelConfiguration(path: path)
     let without = try await ModelContainer(configurations: configuration)
     #expect(throws: BatchError.self) { try without.stores[0].schema.entity(named: "sorted") }
-    configuration.extensions = [try SQLiteExtension.compile(in: directory)]
+    configuration.extensions = [try SQLiteExtension.put(in: directory)]
     let container = try await ModelContainer(configurations: configuration)
     #expect(try container.stores[0].schema.entity(named: "sorted").attributes.count == 2)
     let store = try await Store(path: path, extensions: configuration.extensions)
