@@ -10,10 +10,38 @@ import Testing
   private static let endless =
     "(WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i FROM c) SELECT count(*) FROM c)"
 
+  /// Changes rows as a run does, and tells when an endless one goes to the writer.
+  private struct TellingProcessor: ChunkProcessor {
+    let changes: ChangeProcessor
+    let atEndless: @Sendable () -> Void
+
+    var inOrder: Bool { changes.inOrder }
+    var handlerTimeLimit: Duration? { changes.handlerTimeLimit }
+
+    func makeWorker(_ label: String) -> StoreConnection { changes.makeWorker(label) }
+
+    func prepare(
+      _ positions: Range<Int>,
+      _ attempt: Attempt<ChangeProcessor.Prepared>,
+      in context: StoreConnection
+    ) async throws(BatchError) -> PreparedChunk<ChangeProcessor.Prepared> {
+      try await changes.prepare(positions, attempt, in: context)
+    }
+
+    func commit(
+      _ prepared: ChangeProcessor.Prepared,
+      at positions: Range<Int>
+    ) async throws(BatchError) -> Commit {
+      if positions.upperBound > 2 { atEndless() }
+      return try await changes.commit(prepared, at: positions)
+    }
+  }
+
   /// Changes four rows, the last two of which never finish.
   private func run(
     runtime: Duration? = nil,
-    stopRequests: AsyncStream<Void>
+    stopRequests: AsyncStream<Void>,
+    atEndless: @escaping @Sendable () -> Void = {}
   ) async throws -> (RunStateMachine.Ending, reason: String?, BatchError?) {
     let directory = try TemporaryDirectory()
     let store = try await Store(path: TestDatabase.makeNumbers(4, in: directory))
@@ -37,13 +65,16 @@ import Testing
       remaining: [0..<4],
       sizing: ChunkSizing(1),
       workers: [store.makeConnection(label: "worker")],
-      processor: ChangeProcessor(
-        list: list.packed,
-        change: change,
-        isRowByRow: false,
-        store: store,
-        lane: lane,
-        onFailure: .failChunk
+      processor: TellingProcessor(
+        changes: ChangeProcessor(
+          list: list.packed,
+          change: change,
+          isRowByRow: false,
+          store: store,
+          lane: lane,
+          onFailure: .failChunk
+        ),
+        atEndless: atEndless
       ),
       settings: .init(
         policy: job.policy,
@@ -69,12 +100,7 @@ import Testing
 
   @Test func `a stop request interrupts the chunks in flight without a failure`() async throws {
     let (requests, listener) = AsyncStream.makeStream(of: Void.self)
-    let request = Task {
-      try await Task.sleep(for: .milliseconds(300))
-      listener.yield()
-    }
-    let (ending, reason, failure) = try await run(stopRequests: requests)
-    try await request.value
+    let (ending, reason, failure) = try await run(stopRequests: requests) { listener.yield() }
     #expect(ending == .stopped && reason == nil && failure == nil)
   }
 
@@ -91,8 +117,9 @@ import Testing
   @Test func `the cancellation of its task interrupts a run's chunks in flight without a failure`()
     async throws
   {
-    let task = Task { try await run(stopRequests: AsyncStream { _ in }) }
-    try await Task.sleep(for: .milliseconds(300))
+    let (chunks, listener) = AsyncStream.makeStream(of: Void.self)
+    let task = Task { try await run(stopRequests: AsyncStream { _ in }) { listener.yield() } }
+    for await _ in chunks { break }
     task.cancel()
     let (ending, reason, failure) = try await task.value
     #expect(ending == .stopped && reason == nil && failure == nil)
