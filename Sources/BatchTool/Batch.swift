@@ -17,19 +17,18 @@ struct Batch: AsyncParsableCommand {
     commandName: toolName,
     abstract: "Runs a job over the rows of an SQLite database, each exactly once.",
     discussion: """
-        batch new                asks what to do, and writes a job file
         batch plan job.json      shows what a run would do; writes nothing
         batch run job.json       runs the job, or resumes it after a kill
 
-      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some identifiers failed, \
-      5 another run is alive, 6 not reported, 8 overdue, 64 wrong usage.
+      Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some rows failed,
+      5 another run is alive, 6 not reported, 7 unapproved, 8 overdue, 64 usage.
       """,
     version: batchVersion,
     subcommands: [
       NewCommand.self, ExplainCommand.self, ValidateCommand.self, PlanCommand.self,
       RehearseCommand.self, RunCommand.self,
       RetryFailedCommand.self,
-      UndoCommand.self, VerifyCommand.self,
+      ApproveCommand.self, UndoCommand.self, VerifyCommand.self,
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self, HistoryCommand.self, ReportCommand.self,
       IdsCommand.self, InspectCommand.self, DoctorCommand.self, SchemaCommand.self,

@@ -20,6 +20,9 @@ struct PlanCommand: AsyncParsableCommand {
 
   @OptionGroup var runID: RunIDArgument
 
+  @Flag(help: "Also select all rows, for the digest of the plan that batch run --plan takes.")
+  var digest = false
+
   @Flag(help: "Print the plan as JSON.")
   var json = false
 
@@ -33,6 +36,6 @@ struct PlanCommand: AsyncParsableCommand {
     var options = arguments.options
     options.chunkSize = chunkSize
     options.runID = runID.value
-    try await PlanText.print(of: arguments.load(), options, json: json)
+    try await PlanText.print(of: arguments.load(), options, digest: digest, json: json)
   }
 }

@@ -8,9 +8,10 @@ struct PlanText {
   static func print(
     of job: Job,
     _ options: BatchRun.Options,
+    digest: Bool = false,
     json: Bool
   ) async throws(BatchError) {
-    let report = try await job.plan(options, handlers: BatchTool.handlers)
+    let report = try await job.plan(options, handlers: BatchTool.handlers, digesting: digest)
     if json { return try Terminal.printJSON(report, pretty: true) }
     let lines = PlanText(job: job, report: report).lines(width: Terminal.outputColumns)
     try Terminal.print(lines.joined(separator: "\n"))
@@ -50,6 +51,7 @@ struct PlanText {
       ("entity", "\(report.entity), identified by \(key)"),
       ("matches", matches),
     ]
+    if let digest = report.digest { facts.append(("digest", digest)) }
     if let file = report.identifiers {
       facts.append(("rows", "those in \(file), in its order"))
     } else {

@@ -29,14 +29,22 @@ struct RunCommand: AsyncParsableCommand {
 
   @Flag(help: "Show what the run would do, as batch plan does, and write nothing.")
   var dryRun = false
-  @Flag(help: "On PostgreSQL: only join an unfinished run; start none.")
+  @Flag(help: "On PostgreSQL: only join an unfinished run.")
   var joinOnly = false
 
   @Flag(help: "Finish an unfinished run of another ID first.")
   var finishFirst = false
 
-  @Flag(help: "Start over without a question after a run that is done.")
+  @Flag(help: "Repeat a run that is done without a question.")
   var again = false
+
+  @Option(
+    help: ArgumentHelp("Execute only this plan, of batch plan --digest.", valueName: "digest")
+  )
+  var plan: String?
+
+  @Flag(help: "Wait for the approval that the job needs, instead of ending with status 7.")
+  var wait = false
 
   @OptionGroup var runID: RunIDArgument
 
@@ -54,6 +62,8 @@ struct RunCommand: AsyncParsableCommand {
     var options = arguments.options(job)
     options.fresh = fresh
     options.joinOnly = joinOnly
+    options.plan = plan
+    options.waitsForApproval = wait
     options.runID = runID.value
     if dryRun {
       return try await PlanText.print(of: job.load(), options, json: arguments.json)

@@ -73,7 +73,7 @@ extension ExitStatus {
     case .completed: 0
     case .overdue: 1
     case .completedWithFailures: 2
-    case .alreadyRunning, .undelivered, .stopped: 3
+    case .alreadyRunning, .undelivered, .stopped, .awaitingApproval: 3
     case .refused: 4
     case .failed: 5
     }

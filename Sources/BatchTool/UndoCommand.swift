@@ -51,7 +51,7 @@ struct UndoCommand: AsyncParsableCommand {
     if plan { return try await show(list) }
     try await arguments.perform(options) { options throws(BatchError) in
       BatchRun(
-        undoingWork: try requireWork(named: job.job, for: "batch undo"),
+        undoingWork: try runRecords(named: job.job).cause,
         run: run,
         only: list,
         overwriting: overwrite,
@@ -64,7 +64,7 @@ struct UndoCommand: AsyncParsableCommand {
 
   private func show(_ list: IdentifierList?) async throws {
     let report = try await UndoReport(
-      undoingWork: requireWork(named: job.job, for: "batch undo"),
+      undoingWork: runRecords(named: job.job).cause,
       run: run,
       only: list,
       overwriting: overwrite

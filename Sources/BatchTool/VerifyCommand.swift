@@ -7,7 +7,7 @@ import SystemPackage
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Checks that runs did what the jobs declare, and nothing else.",
+    abstract: "Checks that runs did what their jobs declare.",
     usage: usage("verify <job> ... [<options>]"),
     discussion: """
       It compares every row of every table with a copy of the database from before the run, such as a \

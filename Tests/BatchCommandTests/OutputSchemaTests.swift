@@ -12,6 +12,7 @@ import BatchPostgres
   @Test func `the outputs and the output schema have equal keys`() throws {
     var outputs = Outputs(schema: try OutputSchema())
     try outputs.printPlans()
+    try outputs.printApproval()
     try outputs.printRuns()
     try outputs.printVerifications()
     #if PostgreSQL
@@ -69,6 +70,14 @@ private struct Outputs {
 
   // MARK: SQLite
 
+  mutating func printApproval() throws {
+    let directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(5, in: directory)
+    try directory.write(JobText.update(adding: ["approval": ["by": 1]]), to: "job.json")
+    try check(["run", "job.json"], as: "event", in: directory, status: 7)
+    try check(["status", "job.json"], as: "status", in: directory)
+  }
+
   mutating func printPlans() throws {
     let directory = try TemporaryDirectory()
     try TestDatabase.makeNumbers(50, in: directory)
@@ -96,6 +105,7 @@ private struct Outputs {
     )
     try check(plan, as: "plan", in: directory)
     try check(["run", "job.json", "--dry-run"], as: "plan", in: directory)
+    try check(plan + ["--digest"], as: "plan", in: directory)
     try write(JobText.update(where: "random() IS NOT NULL"))
     try check(plan, as: "plan", in: directory)
     try write(

@@ -112,6 +112,7 @@ extension JobDecoder {
     let limits = section.section("limits", decodeLimits)
     let history = section.history("history")
     let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
+    let approval = section.section("approval", insteadOfNumber: "by", decodeApproval)
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
     // Editors find the schema of a file by this key; it does not affect the job.
@@ -133,6 +134,7 @@ extension JobDecoder {
       limits: limits ?? Job.Limits(),
       history: history ?? .standard,
       undo: undo,
+      approval: approval,
       hooks: hooks ?? Job.Hooks(),
       report: report,
       baseDirectory: baseDirectory
@@ -143,6 +145,12 @@ extension JobDecoder {
     let keep = section.duration("keep")
     section.finish()
     return keep.map { Job.Undo(keep: $0) } ?? Job.Undo()
+  }
+
+  private func decodeApproval(_ section: inout JobSection) -> Job.Approval {
+    let by = section.integer("by", required: true)
+    section.finish()
+    return Job.Approval(by: by ?? 1)
   }
 
   private func decodeDatabase(_ section: inout JobSection) -> Job.DatabaseOptions {

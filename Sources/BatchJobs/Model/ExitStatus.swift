@@ -11,6 +11,8 @@ package enum ExitStatus: Int32, Sendable {
   case alreadyRunning = 5
   /// The work is done, but its result could not be reported.
   case undelivered = 6
+  /// The plan of the run must be approved first.
+  case awaitingApproval = 7
   /// The last success is longer ago than it may be.
   case overdue = 8
 
@@ -29,6 +31,7 @@ package enum ExitStatus: Int32, Sendable {
     switch summary.state {
     case .completed: self = .completed
     case .completedWithFailures: self = .completedWithFailures
+    case .stopped where summary.awaitsApproval: self = .awaitingApproval
     case .running, .throttled, .paused, .stopped: self = .stopped
     case .failed:
       // Another process has taken over the run, and will report its end.

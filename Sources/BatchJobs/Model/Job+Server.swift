@@ -296,7 +296,6 @@ extension Job {
       )
     }
     if source.query != nil { refuse(.query, "a query") }
-    if undo != nil { refuse(JobPath("undo"), "undo") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems
   }

@@ -243,6 +243,21 @@ extension Job {
 // MARK: - Rules of all work
 
 extension RunCause {
+  private func approvalProblems() -> [JobProblem] {
+    guard let approval else { return [] }
+    var problems: [JobProblem] = []
+    if !(1...Job.Approval.limit).contains(approval.by) {
+      problems.append(
+        .init(
+          JobPath("approval", "by"),
+          "by is not from 1 to \(Job.Approval.limit)",
+          remedy: "1 is usual"
+        )
+      )
+    }
+    return problems
+  }
+
   private func undoProblems() -> [JobProblem] {
     guard let undo else { return [] }
     var problems: [JobProblem] = []
@@ -306,7 +321,7 @@ extension RunCause {
         )
       )
     }
-    return problems + undoProblems() + outsideProblems()
+    return problems + approvalProblems() + undoProblems() + outsideProblems()
   }
 }
 

@@ -39,6 +39,8 @@ public struct Job: Sendable {
   public var policy: RunPolicy
   /// How long to keep the changes of a run, so that it can be undone; nil to keep none.
   public var undo: Undo?
+  /// Who must approve the plan of a run before its first row; nil for nobody.
+  public var approval: Approval?
   /// Programs to notify of events of a run.
   public var hooks: Hooks
   /// Where to report the end of a run; nil for no report.
@@ -67,6 +69,7 @@ public struct Job: Sendable {
     limits: Limits = Limits(),
     history: History = .standard,
     undo: Undo? = nil,
+    approval: Approval? = nil,
     hooks: Hooks = Hooks(),
     report: Report? = nil,
     baseDirectory: FilePath = ""
@@ -89,6 +92,7 @@ public struct Job: Sendable {
       history: history
     )
     self.undo = undo
+    self.approval = approval
     self.hooks = hooks
     self.report = report
     self.baseDirectory = baseDirectory

@@ -40,6 +40,7 @@ package struct ProgramWork: RunCause {
   package var writes: Bool { true }
   package var condition: String? { nil }
   package var archive: String? { nil }
+  package var approval: Job.Approval? { nil }
   package var sharedServer: Job.DatabaseOptions.Server? { nil }
   package var parameters: [String: ParameterDeclaration] { [:] }
   package var isRehearsal: Bool { false }

@@ -21,6 +21,8 @@ package protocol RunCause: Sendable {
   /// How long to keep the changes of a run; nil to keep none.
   var undo: Job.Undo? { get }
   var archive: String? { get }
+  /// Who must approve the plan of a run; nil for nobody.
+  var approval: Job.Approval? { get }
   var hooks: Job.Hooks { get }
   var report: Job.Report? { get }
   var baseDirectory: FilePath { get }

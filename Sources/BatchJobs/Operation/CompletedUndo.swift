@@ -22,6 +22,10 @@ package struct CompletedUndo: Sendable, Encodable {
       + "undone by \(run)"
   }
 
+  package init(run: String, rows: Int, failed: Int, recorded: Int?) {
+    (self.run, self.rows, self.failed, self.recorded) = (run, rows, failed, recorded)
+  }
+
   /// Finds the undo of a run; nil if there is none, or if it is incomplete.
   package init?(of run: String, ofWork work: some RunCause) {
     self.init(of: run, by: work.undoing)
@@ -40,9 +44,14 @@ package struct CompletedUndo: Sendable, Encodable {
       else { return nil }
       return CompletedUndo(checkpoint)
     }
-    guard let most = undos.map(\.undone).max(), let undo = undos.first(where: { $0.undone == most })
-    else { return nil }
+    guard let undo = Self.decisive(undos) else { return nil }
     self = undo
+  }
+
+  /// Of several undos of a run the one of most rows, of these the first.
+  package static func decisive(_ undos: [CompletedUndo]) -> CompletedUndo? {
+    let most = undos.map(\.undone).max()
+    return undos.first { $0.undone == most }
   }
 
   private init(_ checkpoint: Checkpoint) {

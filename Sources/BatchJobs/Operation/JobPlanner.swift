@@ -9,6 +9,13 @@ package protocol JobPlanner: Sendable {
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> PlanReport
 
+  /// The digest of the plan of a run that would begin now, after selecting all of its rows; writes
+  /// nothing.
+  func digest(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> String
+
   /// Checks the job against its database; returns its entity, and notes for the user.
   func check(
     _ options: RunOptions,

@@ -41,6 +41,13 @@ package protocol RunRecords: Sendable {
     _ change: @escaping @Sendable (inout RunControl) -> Void
   ) async throws(BatchError) -> RunControl
 
+  /// Approves the plan of the last run.
+  ///
+  /// - Parameter name: The digest of the plan, or at least its first 12 digits.
+  /// - Returns: The plan, and all of its approvals.
+  /// - Throws: `BatchError` of code `planChanged` if the run has another plan, `notRunning` if no run waits for approval.
+  func approve(_ name: String) async throws(BatchError) -> (PlannedRun, [PlanApproval])
+
   /// Removes the remains of past runs that are no longer needed.
   func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup
 

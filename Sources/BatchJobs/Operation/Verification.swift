@@ -26,7 +26,7 @@ public struct Verification: Sendable {
     public let run: String
     /// The number of identifiers that the run has done.
     public let done: Int
-    /// What became of them, as the run recorded it.
+    /// Their outcome, as the run recorded it.
     public let outcomes: Outcomes
 
     package init(job: String, run: String, outcomes: Outcomes) {

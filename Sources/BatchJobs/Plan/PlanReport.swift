@@ -134,6 +134,10 @@ public struct PlanReport: Sendable, Encodable {
   public let action: String
   /// The path of the database, or the server and the name of the database.
   public let database: String
+  /// The SHA-256 of everything that decides what a run would do, for ``RunOptions/plan``.
+  ///
+  /// It is nil unless the job has ``Job/approval`` or it was asked for.
+  public package(set) var digest: String?
   /// The version of the server; nil on SQLite.
   public package(set) var server: String?
   /// The role that is used on the server; nil on SQLite.

@@ -11,7 +11,9 @@ extension RunCause {
       database: database,
       policy: policy
     )
-    if actionName == Job.Action.Kind.update.rawValue, policy.chunk == RunPolicy.Chunk() {
+    if actionName == Job.Action.Kind.update.rawValue, policy.chunk == RunPolicy.Chunk(),
+      sharedServer == nil
+    {
       // Rows are restored as computed values, whose chunks have more overhead than those of an
       // expression: at this size, an undo takes as long as the update.
       work.policy.chunk.size *= 4

@@ -15,6 +15,13 @@ public struct RunOptions: Sendable {
   public var fresh = false
   /// Whether only to join an unfinished run and never begin one; on PostgreSQL.
   public var joinOnly = false
+  /// The digest of the only plan to execute, or at least its first 12 digits; nil for any plan.
+  ///
+  /// ``PlanReport/digest`` has it. A run whose statements, parameters, rows, schema or settings differ
+  /// is refused with code `planChanged`.
+  public var plan: String?
+  /// Whether a run that must be approved waits for that, instead of ending.
+  public var waitsForApproval = false
   /// The ID of the work, of up to 200 bytes; nil for none.
   ///
   /// Work with an ID is done at most once, no matter who repeats the call or how late: once the
@@ -54,6 +61,13 @@ extension RunOptions {
         remedy: "choose 1 to \(Self.runIDLimit) bytes of text"
       )
     }
+  }
+
+  /// The policy of a run, including what the options change of it.
+  package func policy(of cause: any RunCause) -> RunPolicy {
+    var policy = cause.policy
+    if let chunkSize { policy.chunk = .init(size: chunkSize) }
+    return policy
   }
 
   package func parameters(of job: Job, for run: RunIdentity) throws(BatchError) -> ParameterValues {

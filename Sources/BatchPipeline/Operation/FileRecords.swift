@@ -136,6 +136,16 @@ struct FileRecords: RunRecords {
     try RunControl.change(of: cause.files, cause.policy, change)
   }
 
+  func approve(_ name: String) async throws(BatchError) -> (PlannedRun, [PlanApproval]) {
+    let checkpoint = try Checkpoint(of: cause)
+    guard let planned = checkpoint.unapprovedPlan(of: cause), !checkpoint.progress.state.isFinished
+    else { throw .noApprovalAwaited(ofJob: cause.name, at: checkpoint.path.string) }
+    try planned.requireName(name, at: checkpoint.path.string)
+    guard checkpoint.owner != geteuid() else { throw .ownApproval(at: checkpoint.path.string) }
+    try ApprovalFiles.approve(planned, in: cause.files)
+    return (planned, checkpoint.approvals(of: cause))
+  }
+
   func isBeginning() async -> Bool { RunLock.holder(ofCheckpoint: cause.checkpointPath) != nil }
 }
 
@@ -174,7 +184,16 @@ extension FileRecords {
       case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
       case .join:
         try await findings.refuseDuringUndo(fresh: options.fresh)
-        if let checkpoint = decision.continued { try findings.refuseIfUnknown(checkpoint) }
+        if let checkpoint = decision.continued {
+          try findings.refuseIfUnknown(checkpoint)
+          if let planned = checkpoint.unapprovedPlan(of: cause) {
+            return NextStep(
+              awaiting: planned,
+              checkpoint.approvals(of: cause).count,
+              cause.commandWord
+            )
+          }
+        }
       default: break
       }
       let given = parameters.map { " --param \($0.shown)" }.joined()

@@ -13,6 +13,8 @@ extension Job {
   /// - Parameters:
   ///   - options: Options that may differ from one run to the next.
   ///   - handlers: The handlers that a transform's `handler` may name; none of them is called.
+  ///   - digests: Whether to select all rows for ``PlanReport/digest``, which a job with ``approval`` always
+  ///     does.
   /// - Returns: The plan, which has the keys of `batch plan --json`.
   /// - Throws: `BatchError` with the place in the job file if the job is not valid or does not fit
   ///   its database.
@@ -20,10 +22,12 @@ extension Job {
   ///   chunks of 1,000, which are rolled back.
   public func plan(
     _ options: RunOptions = .init(),
-    handlers: [String: TransformHandler] = [:]
+    handlers: [String: TransformHandler] = [:],
+    digesting digests: Bool = false
   ) async throws(BatchError) -> PlanReport {
     try options.check()
     var report = try await store.report(options, handlers)
+    if digests || approval != nil { report.digest = try await store.digest(options, handlers) }
     let next = await nextStep(options, handlers: handlers)
     (report.next, report.nextWords) = (next.name, next.words)
     let conditions = ThrottleProbe(policy.throttle, files.store).look()

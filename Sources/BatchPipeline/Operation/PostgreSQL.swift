@@ -13,7 +13,13 @@ extension Job {
   var store: any JobPlanner { database.server == nil ? SQLiteJob(self) : PostgresJob(self) }
 
   package var records: any RunRecords {
-    sharedServer == nil ? FileRecords(of: self) : TableRecords(of: self)
+    sharedServer == nil ? FileRecords(of: self) : TableRecords(of: .job(self, [:]))
+  }
+
+  /// The records of the undos of the job's runs.
+  package var undoRecords: any RunRecords {
+    guard sharedServer != nil else { return FileRecords(of: undoing) }
+    return TableRecords(of: .undo(UndoRequest(of: self), of: self))
   }
 
   /// The plan of an export from a server to one file; nil for a job on a file.
@@ -42,14 +48,66 @@ extension JobWork {
     try job.validate()
     try options.check()
     return try TableRecord(
-      of: job,
+      of: .job(job, handlers),
       on: server,
       options,
-      handlers,
       run.terms,
       stop: run.stopSwitch,
       onEvent: onEvent
     )
+  }
+}
+
+extension UndoWork {
+  /// The record of the undo in tables of the job's server; nil if it is recorded in a file.
+  func tableRecord(
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> TableRecord? {
+    guard let job = request.cause as? Job, let server = job.sharedServer else { return nil }
+    try run.options.check()
+    return try TableRecord(
+      of: .undo(request, of: job),
+      on: server,
+      run.options,
+      run.terms,
+      stop: run.stopSwitch,
+      onEvent: onEvent
+    )
+  }
+}
+
+extension UndoReport {
+  /// The effect of undoing a run on a server; nil if the run is recorded in a file.
+  init?(onServer request: UndoRequest, showing limit: Int) async throws(BatchError) {
+    guard let job = request.cause as? Job, job.sharedServer != nil else { return nil }
+    self = try await job.inSession { session throws(BatchError) in
+      let plan = try PostgresPlan(undoing: request, of: job, in: session)
+      guard case .undo(let undo, let undone) = plan.work else {
+        preconditionFailure("an undo that is none")
+      }
+      let run = undone.recorded.run
+      let options = TransactionOptions(
+        .repeatableRead,
+        isReadOnly: true,
+        searchPath: plan.query.path
+      )
+      let (outcomes, left) = try session.transaction(options) { () throws(BatchError) in
+        try undo.foresee(undone.list, telling: limit, in: session)
+      }
+      let runs = try TableWork.job(job, [:]).undoableRuns(RunTables(of: session), in: session)
+      let wanted = try request.identifiers?.sortedUnique().count ?? 0
+      let unknown = [request.wordsOfUnknown(wanted - undone.list.count)].compactMap(\.self)
+      return UndoReport(
+        entity: plan.table.title,
+        run: runs.first { $0.run == run.run } ?? undone.recorded.undoable,
+        others: runs.filter { $0.run != run.run },
+        outcomes: outcomes,
+        comparedColumns: undo.records.isDeletion ? [] : undo.records.columns.map(\.name),
+        changedSince: left,
+        warnings: plan.notes + unknown
+      )
+    }
   }
 }
 
@@ -129,7 +187,7 @@ struct PostgresExportPlan: RunPlan {
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
-    metadata.fingerprint = plan.fingerprint.text
+    metadata.fingerprint = (try? plan.fingerprint.text) ?? ""
     metadata.schema = plan.expected.recorded
     metadata.parameters = plan.parameters.recorded
   }
@@ -144,6 +202,8 @@ struct PostgresExportPlan: RunPlan {
     }
     try plan.refuse(unlessExpecting: checkpoint.metadata.schema, at: checkpoint.path.string)
   }
+
+  var statements: [String] { plan.statements }
 
   func makeLane() -> WriterLane? { nil }
   func start(run: String, atMost workers: Int, hasRows: Bool) {}
@@ -299,6 +359,8 @@ extension Job {
 
   package var records: any RunRecords { FileRecords(of: self) }
 
+  package var undoRecords: any RunRecords { FileRecords(of: undoing) }
+
   func serverPlan(
     _ parameters: ParameterValues,
     of run: RunIdentity,
@@ -311,6 +373,17 @@ extension JobWork {
     of run: BatchRun,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) -> FileRecord? { nil }
+}
+
+extension UndoWork {
+  func tableRecord(
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> FileRecord? { nil }
+}
+
+extension UndoReport {
+  init?(onServer request: UndoRequest, showing limit: Int) async throws(BatchError) { return nil }
 }
 
 extension DatabaseSchema {

@@ -13,6 +13,12 @@ extension FilePath {
   /// - Throws: `BatchError` if the job file is not valid; of code `damagedFile` if the file is
   ///   neither, of code `invalidJob` if it is the checkpoint of a job with a job file.
   package func records() throws(BatchError) -> any RunRecords {
+    if self.extension == "undo", FileSystem.status(of: self) == nil {
+      // An undo on a server has no file; its name stands for it.
+      var file = self
+      file.extension = "json"
+      if FileSystem.status(of: file) != nil { return try Job(contentsOf: file).undoRecords }
+    }
     guard !Job.isJobFile(self), FileSystem.status(of: self)?.type == .regular else {
       return try Job(contentsOf: self).records
     }

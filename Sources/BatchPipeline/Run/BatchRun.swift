@@ -150,14 +150,13 @@ public final class BatchRun: Sendable {
   }
 
   var terms: RunTerms {
-    var policy = cause.policy
-    if let size = options.chunkSize { policy.chunk = .init(size: size) }
-    return RunTerms(
+    RunTerms(
       name: cause.name,
-      policy: policy,
+      policy: options.policy(of: cause),
       workerCount: workerCount,
       files: cause.files,
       progressInterval: options.progressInterval,
+      waitsForApproval: options.waitsForApproval,
       phrase: { [cause] error in cause.words(of: error) }
     )
   }

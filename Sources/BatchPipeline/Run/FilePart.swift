@@ -55,6 +55,8 @@ package final class FilePart: RunPart {
 
   package func summary() -> RunSummary { session.summary() }
 
+  package func unapprovedPlan() -> PlannedRun? { session.checkpoint.unapprovedPlan(of: cause) }
+
   package func makeProcessor() async throws(BatchError) -> any ChunkProcessor {
     let processor: any ChunkProcessor
     (processor, session.ledger) = try await plan.processor(for: self)

@@ -22,6 +22,13 @@ extension FileRecord {
     let selection = try await plan.select(identity, readers: workerCount, stoppedBy: stop)
     let selectionTime = start.duration(to: .now)
     plan.describeWork(in: &metadata, selection)
+    try metadata.notePlan(
+      of: cause,
+      options,
+      options.policy(of: cause),
+      plan.statements,
+      over: selection.list
+    )
     try plan.start(run: run.run, atMost: workerCount, hasRows: selection.list.count > 0)
 
     // From here on, files and tables are written, and errors are failures of the run.
@@ -136,6 +143,7 @@ extension FileRecord {
       keep(finished)
     }
     guard cause.keepsRecord else { return Checkpoint(unkept: list, metadata: metadata) }
+    ApprovalFiles.remove(of: cause.files)
     return try RunSession.createCheckpoint(
       at: cause.checkpointPath,
       list,

@@ -39,6 +39,13 @@ extension FileRecord {
       in: findings.store
     )
     try await plan.refuse(unlessFor: checkpoint)
+    try checkpoint.metadata.refuse(
+      unlessPlanned: cause,
+      options,
+      options.policy(of: cause),
+      plan.statements,
+      at: checkpoint.path.string
+    )
     let lane = try plan.makeLane()
     var done: DoneRanges? = checkpoint.progress.done
     if let lane, checkpoint.metadata.ledger == .store {

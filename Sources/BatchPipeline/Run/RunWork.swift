@@ -122,6 +122,9 @@ package protocol RunPlan: Sendable {
   /// What the run has been waiting for, if it has waited at least this long.
   func wait(of least: Duration) -> String?
 
+  /// The statements of a run, which its digest covers.
+  var statements: [String] { get }
+
   /// The SQL for a chunk; nil if there is none.
   var statement: String? { get }
 
@@ -156,6 +159,8 @@ extension StoreRunPlan {
 
 extension RunPlan {
   package func wait(of least: Duration) -> String? { nil }
+
+  package var statements: [String] { [] }
 
   package var statement: String? { nil }
 

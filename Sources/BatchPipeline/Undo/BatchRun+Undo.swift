@@ -69,13 +69,13 @@ extension BatchRun {
     overwriting overwrites: Bool,
     options: Options = Options()
   ) {
-    let work = UndoWork(
-      undoing: cause,
+    let request = UndoRequest(
+      of: cause,
       run: run,
       only: identifiers,
       overwriting: overwrites,
       fresh: options.fresh
     )
-    self.init(work, options: options)
+    self.init(UndoWork(request), options: options)
   }
 }

@@ -7,11 +7,8 @@ extension UndoPlan {
   /// The number of requested identifiers that the run has not recorded, in words; nil if there are
   /// none.
   var unknownIdentifiers: String? {
-    guard let wanted = try? work.identifiers?.sortedUnique().count, wanted > log.count else {
-      return nil
-    }
-    let count = wanted - log.count
-    return "\(count.grouped) of the given identifiers \(count == 1 ? "is" : "are") not of this run"
+    guard let wanted = try? work.request.identifiers?.sortedUnique().count else { return nil }
+    return work.request.wordsOfUnknown(wanted - log.count)
   }
 
   /// What is lost if the run is undone before it is complete, in words.

@@ -26,6 +26,20 @@ public struct UndoReport: Sendable, Encodable {
   /// Whether every recorded row is still as the run left it.
   public var isAsLeft: Bool { outcomes.total == outcomes.succeeded }
 
+  init(
+    entity: String,
+    run: UndoableRun,
+    others: [UndoableRun],
+    outcomes: Outcomes,
+    comparedColumns: [String],
+    changedSince: [String],
+    warnings: [String]
+  ) {
+    (self.entity, self.run, self.others) = (entity, run, others)
+    (self.outcomes, self.comparedColumns) = (outcomes, comparedColumns)
+    (self.changedSince, self.warnings) = (changedSince, warnings)
+  }
+
   package init(
     undoingWork cause: some RunCause,
     run: String? = nil,
@@ -33,14 +47,18 @@ public struct UndoReport: Sendable, Encodable {
     overwriting overwrites: Bool = false,
     showing limit: Int = 5
   ) async throws(BatchError) {
-    let work = UndoWork(
-      undoing: cause,
+    let request = UndoRequest(
+      of: cause,
       run: run,
       only: identifiers,
       overwriting: overwrites,
       fresh: true
     )
-    let plan = try await UndoPlan(work, in: nil)
+    if let report = try await UndoReport(onServer: request, showing: limit) {
+      self = report
+      return
+    }
+    let plan = try await UndoPlan(UndoWork(request), in: nil)
     entity = plan.undo.entity
     self.run = UndoableRun(plan.undo, of: cause)
     others = try await plan.store.undoableRuns(ofJob: cause.name).map { UndoableRun($0, of: cause) }

@@ -5,49 +5,44 @@ import BatchSQLite
 import SystemPackage
 
 struct UndoWork: RunWork {
+  let request: UndoRequest
   let program: ProgramWork
-  /// The name of the work whose run is undone.
-  let name: String
-  let checkpoint: FilePath
-  let run: String?
-  let identifiers: IdentifierList?
-  let overwrites: Bool
-  /// Whether a run that was undone is undone again.
-  let isFresh: Bool
-  /// The archive of the job's deleted rows.
-  let archive: String?
-  /// Whether the undone run changed objects, and so has no job file.
-  let isByObjects: Bool
 
-  init(
-    undoing cause: any RunCause,
-    run: String?,
-    only identifiers: IdentifierList?,
-    overwriting overwrites: Bool,
-    fresh isFresh: Bool = false
-  ) {
-    program = cause.undoing
-    name = cause.name
-    checkpoint = cause.checkpointPath
-    self.run = run
-    self.identifiers = identifiers
-    self.overwrites = overwrites
-    self.isFresh = isFresh
-    archive = cause.archive
-    isByObjects = cause.actionName == ProgramWork.Kind.objects.rawValue
+  init(_ request: UndoRequest) {
+    self.request = request
+    program = request.program
   }
 
   /// The next undo of a job's run, by the last one.
   init(after program: ProgramWork) {
-    self.program = program
-    name = String(program.name.dropLast(ProgramWork.jobName(undoing: "").count))
+    let name = String(program.name.dropLast(ProgramWork.jobName(undoing: "").count))
     let path = program.checkpointPath
-    checkpoint = path.removingLastComponent().appending("\(path.stem ?? name).batch")
-    (run, identifiers, overwrites, isFresh) = (nil, nil, false, false)
-    (archive, isByObjects) = (nil, false)
+    var policy = program.policy
+    policy.checkpoint.path =
+      path.removingLastComponent().appending("\(path.stem ?? name).batch")
+    let cause = ProgramWork(
+      .undo,
+      name: name,
+      entity: program.entity,
+      database: program.database,
+      policy: policy
+    )
+    self.init(UndoRequest(of: cause))
   }
 
   var cause: any RunCause { program }
+  /// The name of the work whose run is undone.
+  var name: String { request.cause.name }
+  /// The archive of the job's deleted rows.
+  var archive: String? { request.cause.archive }
+
+  func record(
+    of run: BatchRun,
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) throws(BatchError) -> any RunRecord {
+    if let record = try tableRecord(of: run, onEvent) { return record }
+    return try fileRecord(of: run, onEvent)
+  }
 
   func plan(of run: RunIdentity, stoppedBy stop: StopSwitch, in store: Store?)
     async throws(BatchError)
@@ -66,25 +61,7 @@ struct UndoWork: RunWork {
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
-    guard checkpoint.metadata.job == program.name else {
-      throw checkpoint.refusal("the checkpoint is of job \(checkpoint.metadata.job)")
-    }
-    guard let undone = checkpoint.metadata.undone else {
-      throw checkpoint.refusal("the checkpoint does not say which run is undone")
-    }
-    if let run, !undone.uppercased().hasPrefix(run.uppercased()) {
-      throw checkpoint.refusal("the unfinished undo is that of run \(undone): give --run \(undone)")
-    }
-    guard try fingerprint.text == checkpoint.metadata.fingerprint else {
-      throw checkpoint.refusal("the unfinished undo was begun with other --ids")
-    }
-  }
-
-  /// Identifies the undone rows, together with the run.
-  var fingerprint: JobFingerprint {
-    get throws(BatchError) {
-      JobFingerprint(of: program, identifiersHash: try identifiers?.packed.hashOfKeys)
-    }
+    try request.refuse(unlessFor: checkpoint.metadata, at: checkpoint.path.string)
   }
 }
 
@@ -161,7 +138,7 @@ struct UndoPlan: StoreRunPlan {
   ) async throws(BatchError) -> Log {
     let entity = try store.schema.entity(named: undo.entity)
     let key = try await store.key(of: entity, for: undo)
-    if let header = work.identifiers?.header {
+    if let header = work.request.identifiers?.header {
       // Rows of an entity of a Core Data model are rows of its table.
       let table = store.coreData?.entity(named: header.entityName)?.table
       guard header.entityName == entity.name || table == entity.table,
@@ -184,7 +161,7 @@ struct UndoPlan: StoreRunPlan {
       of: undo,
       in: store,
       reversed: undo.shape.isDeletion || isOrdered,
-      only: work.identifiers
+      only: work.request.identifiers
     )
     return .rows(log, of: entity, by: key)
   }
@@ -194,7 +171,7 @@ struct UndoPlan: StoreRunPlan {
     in store: Store,
     _ work: UndoWork
   ) throws(BatchError) -> UndoLog<ChangeRecord> {
-    guard work.identifiers == nil else {
+    guard work.request.identifiers == nil else {
       throw BatchError(
         .invalidJob,
         "a run by objects changes rows of several tables, and is undone as a whole",
@@ -221,7 +198,7 @@ struct UndoPlan: StoreRunPlan {
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.undone = undo.run
     metadata.undoableRows = undo.rows
-    metadata.fingerprint = (try? work.fingerprint.text) ?? ""
+    metadata.fingerprint = (try? work.request.fingerprint.text) ?? ""
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
@@ -268,7 +245,7 @@ struct UndoPlan: StoreRunPlan {
     switch log {
     case .objects(let log):
       processor = RestorationProcessor(
-        ChangeUndo(log, overwriting: work.overwrites, again: wasUndone),
+        ChangeUndo(log, overwriting: work.request.overwrites, again: wasUndone),
         store: store,
         lane: lane,
         onFailure: part.onFailure
@@ -278,7 +255,7 @@ struct UndoPlan: StoreRunPlan {
         DeletionUndo(
           try log.inOrder(of: part.list),
           of: entity,
-          overwriting: work.overwrites
+          overwriting: work.request.overwrites
         ),
         store: store,
         lane: lane,
@@ -321,7 +298,7 @@ struct UndoPlan: StoreRunPlan {
     let attributes = try undo.shape.columns.map { column throws(BatchError) in
       try entity.requireAttribute(named: column)
     }
-    let handler = UpdateUndo(log, overwriting: work.overwrites)
+    let handler = UpdateUndo(log, overwriting: work.request.overwrites)
     let context = store.connection(label: "batch.plan")
     return try await context.perform { [work, expected] connection throws(BatchError) in
       let transform = try RowTransform(
@@ -346,76 +323,44 @@ struct UndoPlan: StoreRunPlan {
 }
 
 extension Store {
-  /// The records of a run of a job, or of the last run; throws `noUndo` if there are none.
+  /// The records of the run to undo; throws `noUndo` if there are none.
   ///
   /// If the job has a checkpoint, the last run must be that of this job file: other files with the
   /// same job name have checkpoints of their own, and their runs are undone only by UUID.
   fileprivate func undo(of work: UndoWork) async throws(BatchError) -> StoredUndo {
-    let (name, checkpoint) = (work.name, work.checkpoint)
+    let name = work.name
     let undos = try await undoableRuns(ofJob: name)
     let runs = try await runs(ofJob: name)
     if let alive = runs.first(where: { $0.process != nil }) { throw alive.isAlive }
-    if let run = work.run {
-      let found = undos.filter { $0.run.hasPrefix(run.uppercased()) }
-      if let undo = found.first, found.count == 1 { return undo }
-      throw BatchError(
-        .noUndo,
-        "there are no records to undo run \(run.quotedForMessage)",
-        at: path,
-        remedy: undos.isEmpty ? nil : "these can be: \(undos.list)"
-      )
+    let undoable = undos.map { UndoableRun($0) }
+    let unrecorded = runs.filter { run in
+      run.done.outcomes.succeeded > 0 && !undos.contains { $0.run == run.run }
     }
-    guard let last = undos.first(where: { $0.rows > 0 }) else {
-      throw BatchError(
-        .noUndo,
-        "there is no run of the job that can be undone",
-        at: path,
-        remedy: !undos.isEmpty
-          ? "the runs that have kept records have changed no value: there is nothing to undo"
-          : work.isByObjects
-            ? "pass undo: .init() to the BatchRun before it runs"
-            : "give the job \"undo\": true before it runs"
-      )
-    }
-    if work.identifiers == nil, !work.overwrites, !work.isFresh,
-      let undo = CompletedUndo(of: last.run, by: work.program), !undo.isPartial
-    {
-      let others = undos.filter { $0.run != last.run && $0.rows > 0 }
-      throw BatchError(
-        .noUndo,
-        "the last run of the job, \(last.run) of \(last.startedAt), was undone by run \(undo.run)",
-        at: path,
-        remedy: others.isEmpty
-          ? "nothing is left to undo" : "to undo an earlier one, use --run: \(others.list)"
-      )
-    }
-    let later = runs.last { run in
-      run.done.outcomes.succeeded > 0 && run.startedAt > last.startedAt
-        && !undos.contains { $0.run == run.run }
-    }
-    if let later {
-      throw BatchError(
-        .noUndo,
-        "the last run of the job, \(later.run) of \(later.startedAt), has no undo records",
-        at: path,
-        remedy: "to undo an earlier one, use --run: \(undos.list)"
-      )
+    let chosen = try work.request.chosen(
+      among: undoable,
+      besides: unrecorded.map { ($0.run, $0.startedAt) },
+      at: path
+    ) { CompletedUndo(of: $0.run, by: work.program) }
+    guard let undo = undos.first(where: { $0.run == chosen.run }) else {
+      preconditionFailure("a run that is none of those to choose from")
     }
     // A job file without a run of its own may belong to a copy of the database, and one whose
     // folder was moved still has the run's checkpoint.
-    if let own = try? Checkpoint(reading: checkpoint), own.metadata.run != last.run,
-      let other = runs.first(where: { $0.run == last.run })?.checkpoint,
+    let checkpoint = work.request.cause.checkpointPath
+    if work.request.run == nil,
+      let own = try? Checkpoint(reading: checkpoint), own.metadata.run != undo.run,
+      let other = runs.first(where: { $0.run == undo.run })?.checkpoint,
       FilePath(other) != FileSystem.absolute(checkpoint)
     {
       throw BatchError(
         .noUndo,
-        "the last run of a job \(name.quotedForMessage), \(last.run) of \(last.startedAt), was not run by this"
+        "the last run of a job \(name.quotedForMessage), \(undo.run) of \(undo.startedAt), was not run by this"
           + " job file: its checkpoint is \(other)",
         at: path,
-        remedy: "name the run to undo with --run: \(undos.list)"
+        remedy: "name the run to undo with --run: \(undoable.list)"
       )
     }
-    return last
+    return undo
   }
 
   fileprivate func refuseOther(_ undo: StoredUndo) throws(BatchError) {
@@ -480,33 +425,6 @@ extension Store {
   }
 }
 
-extension [StoredUndo] {
-  fileprivate var list: String {
-    prefix(5).map { "\($0.run) of \($0.startedAt), \($0.rows.grouped) rows" }.joined(
-      separator: "; "
-    )
-  }
-}
-
 extension String {
   fileprivate var shownType: String { isEmpty ? "of no type" : self }
-}
-
-extension PackedIdentifiers {
-  fileprivate var hashOfKeys: String {
-    get throws(BatchError) {
-      var hash: UInt64 = 0
-      for start in stride(from: 0, to: count, by: 65_536) {
-        var bytes: [UInt8] = []
-        bytes.appendInteger(hash)
-        let range = start..<Swift.min(start + 65_536, count)
-        switch header.keyKind {
-        case .integer: for key in try integers(in: range) { bytes.appendInteger(key) }
-        case .encoded: for key in try encodedKeys(in: range) { bytes += key.bytes + [0] }
-        }
-        hash = XXHash64.hash(bytes)
-      }
-      return String(hash, radix: 16)
-    }
-  }
 }

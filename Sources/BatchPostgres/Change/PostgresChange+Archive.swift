@@ -6,6 +6,8 @@ extension PostgresChange {
     package let table: PostgresTable
     /// The columns that are copied; they have the same names in both tables.
     let columns: [String]
+    /// The name of the table whose rows are copied.
+    private let source: String
 
     /// - Throws: `BatchError` of code `unknownEntity`, with the statement to run, if it does not
     ///   exist.
@@ -36,6 +38,7 @@ extension PostgresChange {
     ///   missing or could change its values.
     package init(_ table: PostgresTable, for source: PostgresTable) throws(BatchError) {
       self.table = table
+      self.source = source.name
       var columns: [String] = []
       for column in source.columns {
         guard let own = table.columns.first(where: { $0.name == column.name }) else {
@@ -66,15 +69,9 @@ extension PostgresChange {
 }
 
 extension PostgresChange.Archive {
-  /// The statement that deletes rows, inserts them into the archive, and returns the counts or
-  /// numbers.
-  func sql(deleting deletion: String, selecting selection: String) -> String {
-    let names = PostgresName.list(columns)
-    // An identity column keeps its values in the archive.
-    return """
-      WITH gone AS (\(deletion)), kept AS (INSERT INTO \(table.sql) (\(names)) OVERRIDING SYSTEM VALUE \
-      SELECT \(names) FROM gone RETURNING 1) \(selection)
-      """
+  var copy: RowCopy {
+    let returned = columns.map { (PostgresName.qualified(source, $0), $0) }
+    return RowCopy(table: table.sql, returned: returned, action: "archived")
   }
 }
 

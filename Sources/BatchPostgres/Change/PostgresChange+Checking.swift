@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchRuns
 package import BatchIdentifiers
 
 extension PostgresChange {
@@ -23,7 +24,7 @@ extension PostgresChange {
       try table.requireWholeArchive(archive.table, in: session)
       try table.requireOutside(archive.table, in: session)
       try archive.table.requireOwnTransaction(in: session)
-      try archive.table.requireRight(toInsertInto: archive.columns)
+      try archive.table.requireRightToInsert()
     }
     let keys = try RowKeys.sample(of: key)
     let statements = try [statement(for: keys), listingStatement(for: keys)]
@@ -145,13 +146,26 @@ extension PostgresTable {
 
   /// What is done to a row, by the letters of `pg_policy.polcmd`.
   enum RowCommand: String {
+    case insert = "a"
     case update = "w"
     case delete = "d"
 
-    var verb: String { self == .update ? "update" : "delete" }
+    var verb: String {
+      switch self {
+      case .insert: "insert"
+      case .update: "update"
+      case .delete: "delete"
+      }
+    }
 
     /// Its bit in `pg_trigger.tgtype`.
-    fileprivate var triggerBit: Int64 { self == .update ? 16 : 8 }
+    fileprivate var triggerBit: Int64 {
+      switch self {
+      case .insert: 4
+      case .update: 16
+      case .delete: 8
+      }
+    }
   }
 
   /// Refuses a table whose row security lets the role write no row.
@@ -201,6 +215,24 @@ extension PostgresTable {
           ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
         WHERE r.ev_class = p.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass) AS next (oid))
     """
+
+  /// Whether triggers of the table or its parts run for a command.
+  func firesTriggers(
+    on command: RowCommand,
+    in session: PostgresSession
+  ) throws(BatchError) -> Bool {
+    let found = try session.execute(
+      """
+      \(Self.parts)
+      SELECT FROM parts AS p JOIN pg_catalog.pg_trigger AS t ON t.tgrelid = p.oid
+      WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND t.tgtype & $2::pg_catalog.int4 <> 0
+      LIMIT 1
+      """,
+      .literal(String(oid)),
+      .literal(String(command.triggerBit))
+    )
+    return found.count > 0
+  }
 
   /// The error for a row that a trigger protects by returning NULL; nil if no trigger could.
   func keepsRow(
@@ -289,7 +321,7 @@ extension PostgresTable {
 }
 
 extension PostgresTable {
-  fileprivate func requireRight(toInsertInto columns: [String]) throws(BatchError) {
+  func requireRightToInsert() throws(BatchError) {
     guard !rights.usesSchema || !rights.inserts else { return }
     throw BatchError(
       .accessDenied,

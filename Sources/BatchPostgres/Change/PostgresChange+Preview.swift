@@ -41,7 +41,10 @@ extension PostgresChange {
 
   /// The lines of the server's plan for finding the rows of a chunk; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
-    let statement = try statement(for: .sample(of: key))
+    // There is no table of records yet.
+    var change = self
+    change.undo = nil
+    let statement = try change.statement(for: .sample(of: key))
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(statement.sql)", statement.values)
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }

@@ -6,6 +6,7 @@ package import BatchIdentifiers
 package protocol ChunkChange: Sendable {
   associatedtype Rows: Sendable
 
+  var key: PostgresKey { get }
   var path: SearchPath { get }
 
   /// The schema required for a change; nil before a run begins.
@@ -160,9 +161,9 @@ extension PostgresChange: ChunkChange {
     by answer: PostgresResult
   ) throws(BatchError) -> ChunkResult {
     var changed = answer.affectedCount
-    if case .delete(.some) = action {
+    if !copies.isEmpty {
       changed = Int(answer.integer(0, 0) ?? 0)
-      try requireArchived(Int(answer.integer(0, 1) ?? 0), of: changed)
+      try RowCopy.require(copies, of: changed, in: answer)
     }
     guard changed <= keys.count else { throw table.ambiguous(key) }
     // Without a unique constraint, one key may have two rows while another has none.
@@ -172,15 +173,6 @@ extension PostgresChange: ChunkChange {
     var written = ChunkResult()
     written.succeeded = changed
     return written
-  }
-
-  private func requireArchived(_ archived: Int, of deleted: Int) throws(BatchError) {
-    guard archived != deleted else { return }
-    throw BatchError(
-      .constraint,
-      "\(archived.grouped) rows were archived but \(deleted.grouped) would be deleted",
-      remedy: "a trigger or a rule keeps rows out of the archive; nothing was changed"
-    )
   }
 
   // MARK: Listing
@@ -265,9 +257,7 @@ extension PostgresChange: ChunkChange {
   private static let sentTogether = 256
 
   private func listed(_ result: PostgresResult) throws(BatchError) -> RangeSet<Int> {
-    if case .delete(.some) = action, result.count > 0 {
-      try requireArchived(Int(result.integer(0, 1) ?? 0), of: result.count)
-    }
+    try RowCopy.require(copies, of: result.count, in: result)
     return try numbers(result)
   }
 

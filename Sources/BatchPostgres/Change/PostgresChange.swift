@@ -53,6 +53,8 @@ package struct PostgresChange: Sendable {
   package let path: SearchPath
   /// Whether each row has its own statement, in the order of the list.
   package let isOneByOne: Bool
+  /// Where changed rows are recorded; nil to keep no record.
+  package var undo: UndoRecords?
   /// The schema required for a change; nil before a run begins.
   package var expected: ExpectedTables?
 
@@ -91,7 +93,7 @@ package struct PostgresChange: Sendable {
     in database: PostgresDatabase,
     _ session: PostgresSession
   ) throws(BatchError) -> ExpectedTables {
-    var columns: [PostgresColumn]? = keepsCopies ? nil : []
+    var columns: [PostgresColumn]? = keepsCopies || undo?.isDeletion == true ? nil : []
     var archive: (PostgresTable, [String])?
     var expressions = [condition.predicate].compactMap(\.self)
     switch action {
@@ -138,6 +140,14 @@ package struct PostgresChange: Sendable {
 
   var isUpdate: Bool { if case .update = action { true } else { false } }
 
+  /// The copies of changed rows that a statement makes.
+  var copies: [RowCopy] {
+    if case .delete(let archive?) = action {
+      return [archive.copy] + (undo.map { [$0.copy] } ?? [])
+    }
+    return undo.map { [$0.copy] } ?? []
+  }
+
   private var assignments: String {
     guard case .update(let assignments) = action else { return "" }
     return assignments.map {
@@ -145,67 +155,67 @@ package struct PostgresChange: Sendable {
     }.joined(separator: ", ")
   }
 
-  /// The statement that changes rows and returns how many; with an archive, it returns one row: how
-  /// many rows were deleted, and how many archived.
+  /// The statement that changes rows and returns how many; if it copies them, it returns one row: how
+  /// many rows were changed, and how many copied.
   package func statement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
     let place = parameters.values.count
-    var found: PostgresStatement
-    var relation = ""
+    let found: PostgresStatement
+    var relation: String?
     if keys.isNear {
       // A join compares each row of the pages with all keys at once, and is planned faster than a
       // list of keys.
       let (source, join) = try keys.relation(in: table, after: place)
       found = PostgresStatement(sql: join, values: source.values)
-      relation = " \(isUpdate ? "FROM" : "USING") \(source.sql)"
+      relation = source.sql
     } else {
       found = try keys.condition(in: table, after: place)
     }
-    let conditions = [found.sql] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
-    let filter = conditions.joined(separator: " AND ")
-    let values = parameters.values + found.values
-    switch action {
-    case .update:
-      return .init(
-        sql: "UPDATE \(table.sql) SET \(assignments)\(relation) WHERE \(filter)",
-        values: values
-      )
-    case .delete(nil):
-      return .init(sql: "DELETE FROM \(table.sql)\(relation) WHERE \(filter)", values: values)
-    case .delete(let archive?):
-      let columns = PostgresName.list(archive.columns)
-      let sql = archive.sql(
-        deleting: "DELETE FROM \(table.sql)\(relation) WHERE \(filter) RETURNING \(columns)",
-        selecting: "SELECT count(*), (SELECT count(*) FROM kept) FROM gone"
-      )
-      return .init(sql: sql, values: values)
-    }
+    let rows =
+      keys.isNear ? try keys.condition(in: table, besideRelationAfter: place) : found.sql
+    return PostgresStatement(
+      sql: sql(from: relation, where: found.sql, among: rows, numbering: nil),
+      values: parameters.values + found.values
+    )
   }
 
-  /// The statement that changes rows and returns a row for each: the number of its key, and with an
-  /// archive the number of rows archived.
+  /// The statement that changes rows and returns a row for each: the number of its key, and the
+  /// number of rows copied.
   func listingStatement(for keys: RowKeys) throws(BatchError) -> PostgresStatement {
-    let (relation, join) = try keys.relation(in: table, after: parameters.values.count)
-    let conditions = [join] + matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
-    let filter = conditions.joined(separator: " AND ")
-    let values = parameters.values + relation.values
-    switch action {
-    case .update:
-      let sql = """
-        UPDATE \(table.sql) SET \(assignments) FROM \(relation.sql) WHERE \(filter) RETURNING \(RowKeys.number)
-        """
-      return .init(sql: sql, values: values)
-    case .delete(let archive):
-      let deletion = """
-        DELETE FROM \(table.sql) USING \(relation.sql) WHERE \(filter) RETURNING \(RowKeys.number)
-        """
-      guard let archive else { return .init(sql: deletion, values: values) }
-      let columns = archive.columns.map { PostgresName.qualified(table.name, $0) }
-      let sql = archive.sql(
-        deleting: "\(deletion), \(columns.joined(separator: ", "))",
-        selecting: "SELECT \"_batch_number\", (SELECT count(*) FROM kept) FROM gone"
-      )
-      return .init(sql: sql, values: values)
+    let place = parameters.values.count
+    let (relation, join) = try keys.relation(in: table, after: place)
+    let rows = try keys.condition(in: table, besideRelationAfter: place)
+    return PostgresStatement(
+      sql: sql(from: relation.sql, where: join, among: rows, numbering: RowKeys.number),
+      values: parameters.values + relation.values
+    )
+  }
+
+  /// The statement for rows that `found` finds with the relation of keys, if there is one.
+  ///
+  /// `rows` is a condition without that relation for rows that include them, and `number` the number
+  /// of a row's key, if it is returned for each row.
+  private func sql(
+    from relation: String?,
+    where found: String,
+    among rows: String,
+    numbering number: String?
+  ) -> String {
+    var sources = relation.map { [$0] } ?? []
+    var conditions = [found]
+    if let undo, isUpdate {
+      sources.append(undo.before(among: rows))
+      conditions.append(undo.isBefore)
     }
+    conditions += matching + (unchanged.map { ["NOT (\($0))"] } ?? [])
+    let filter = conditions.joined(separator: " AND ")
+    let list =
+      sources.isEmpty ? "" : " \(isUpdate ? "FROM" : "USING") \(sources.joined(separator: ", "))"
+    let change =
+      isUpdate
+      ? "UPDATE \(table.sql) SET \(assignments)\(list) WHERE \(filter)"
+      : "DELETE FROM \(table.sql)\(list) WHERE \(filter)"
+    if !copies.isEmpty { return RowCopy.sql(change, numbering: number, copies) }
+    return number.map { "\(change) RETURNING \($0)" } ?? change
   }
 
   /// The statement that returns which rows exist, by the numbers of their keys, whether they

@@ -159,6 +159,17 @@ package struct RowKeys: ChunkKeyList {
     )
   }
 
+  /// The condition that finds the rows, perhaps among others, in a statement that has the keys as a
+  /// relation after `place` other values.
+  func condition(
+    in table: PostgresTable,
+    besideRelationAfter place: Int
+  ) throws(BatchError) -> String {
+    if let pages { return table.condition(ofPages: pages) }
+    if let bounds = bounds(in: table) { return bounds }
+    return try condition(in: table, after: place).sql
+  }
+
   struct Companion {
     var sql: String { "\(RowKeys.alias).\(PostgresName.quoted(name))" }
     let name: String
@@ -166,9 +177,11 @@ package struct RowKeys: ChunkKeyList {
   }
 
   /// The keys as a relation with their numbers from 1 in the column ``number``, after `place` other
-  /// values of the statement, and the condition that joins it with the rows.
+  /// values of the statement, and the condition that joins it with the rows; `alias` is another name
+  /// of the table in the statement.
   func relation(
     in table: PostgresTable,
+    as alias: String? = nil,
     after place: Int,
     with companions: [Companion] = []
   ) throws(BatchError) -> (relation: PostgresStatement, condition: String) {
@@ -182,7 +195,7 @@ package struct RowKeys: ChunkKeyList {
         sql: relation(of: sources, named: companions.map(\.name)),
         values: (arrays + companions.map(\.values)).map(PostgresValue.array)
       ),
-      joined(arrays, in: table)
+      joined(arrays, in: table, as: alias)
     )
   }
 
@@ -209,9 +222,9 @@ package struct RowKeys: ChunkKeyList {
   ///
   /// Added to a join, it lets the server find a chunk's rows by one walk through the index instead
   /// of one for each row.
-  func bounds(in table: PostgresTable) -> String? {
+  func bounds(in table: PostgresTable, as alias: String? = nil) -> String? {
     guard case .range(let range) = keys else { return nil }
-    let column = PostgresName.qualified(table.name, key.columns[0].name)
+    let column = PostgresName.qualified(alias ?? table.name, key.columns[0].name)
     return
       "\(column) BETWEEN \(Self.literal(range.lowerBound)) AND \(Self.literal(range.upperBound))"
   }
@@ -224,10 +237,14 @@ package struct RowKeys: ChunkKeyList {
 
   private static func literal(_ integer: Int64) -> String { "'\(integer)'::pg_catalog.int8" }
 
-  private func joined(_ arrays: [PostgresArray], in table: PostgresTable) -> String {
+  private func joined(
+    _ arrays: [PostgresArray],
+    in table: PostgresTable,
+    as alias: String? = nil
+  ) -> String {
     let equality = holdNull(arrays) ? "IS NOT DISTINCT FROM" : "="
     let equal = key.columns.enumerated().map { index, column in
-      "\(PostgresName.qualified(table.name, column.name)) \(equality) \(Self.column(index))"
+      "\(PostgresName.qualified(alias ?? table.name, column.name)) \(equality) \(Self.column(index))"
     }
     return ((pages.map { [table.condition(ofPages: $0)] } ?? []) + equal)
       .joined(separator: " AND ")

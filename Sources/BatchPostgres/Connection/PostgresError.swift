@@ -56,8 +56,6 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
 }
 
 extension BatchError.Code {
-  /// The server does not admit the role, or the role lacks a right.
-  public static let accessDenied = Self(rawValue: "accessDenied")
   /// A value does not fit its type, or an expression has no value for a row.
   public static let invalidValue = Self(rawValue: "invalidValue")
 }

@@ -21,10 +21,10 @@ extension Job.DatabaseOptions.Server {
   }
 }
 
-extension Job {
+extension RunCause {
   /// - Throws: `BatchError` of code `invalidJob`, with the place in the job, if libpq cannot read
   ///   the URL.
-  package func address(of server: DatabaseOptions.Server) throws(BatchError) -> ServerAddress {
+  package func address(of server: Job.DatabaseOptions.Server) throws(BatchError) -> ServerAddress {
     do {
       return try server.address()
     } catch {

@@ -17,6 +17,29 @@ package struct PostgresJob: JobPlanner {
     }
   }
 
+  package func digest(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> String {
+    let (plan, given) = try await resolved(options, handlers) { plan, session throws(BatchError) in
+      (plan, try plan.givenIdentifiers(in: session))
+    }
+    let list: PackedIdentifiers
+    if let given {
+      list = given
+    } else {
+      let fetch = PostgresFetch(plan.query, from: plan.address, readers: 1)
+      list = try await fetch.run(store: plan.database.derivedIdentity)
+    }
+    return PlannedRun(
+      of: job,
+      options.policy(of: job),
+      plan.statements,
+      try plan.fingerprint.text,
+      over: try PlannedRun.subject(list, plan.expected.recorded)
+    ).digest
+  }
+
   package func check(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
@@ -39,6 +62,8 @@ package struct PostgresJob: JobPlanner {
         parameters: parameters,
         handlers: handlers,
         creatingArchive: true,
+        // The run that will record rows has no name yet.
+        recordingIn: "…",
         in: session
       )
       try plan.refuseOccupiedFolder()

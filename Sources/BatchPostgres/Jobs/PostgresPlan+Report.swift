@@ -124,11 +124,19 @@ extension SQLValue {
 }
 
 extension PostgresPlan {
+  /// The statements of a run, without what differs from one run to the next.
+  package var statements: [String] {
+    var plan = self
+    plan.work = work.recording(undo?.renamed("…"))
+    return [query.statementText] + [try? plan.statementText()].compactMap(\.self)
+  }
+
   func statementText() throws(BatchError) -> String {
     switch work {
     case .change(let change), .archiving(let change, _): try change.statementText()
     case .transform(let transform, _, _, _): try transform.statementText()
     case .export(let export, _): try export.statementText()
+    case .undo(let undo, _): try undo.statementText()
     }
   }
 
@@ -137,6 +145,7 @@ extension PostgresPlan {
     case .change(let change), .archiving(let change, _): try change.explanation(in: session)
     case .transform(let transform, _, _, _): try transform.explanation(in: session)
     case .export(let export, _): try export.explanation(in: session)
+    case .undo: []
     }
   }
 
@@ -145,6 +154,7 @@ extension PostgresPlan {
     case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.reads.map(\.name)
     case .export(let export, _): export.columns
+    case .undo: []
     }
   }
 
@@ -153,7 +163,7 @@ extension PostgresPlan {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.writes.map(\.name)
-    case .export: []
+    case .export, .undo: []
     }
   }
 
@@ -168,6 +178,7 @@ extension PostgresPlan {
       try change.preview(limit, of: query, in: session)
     case .transform(let transform, _, _, _): try transform.preview(limit, of: query, in: session)
     case .export(let export, _): try export.preview(limit, of: query, in: session)
+    case .undo: []
     }
   }
 

@@ -83,7 +83,7 @@ extension PostgresPlan {
       _ = try export.lines(for: keys, within: limit, in: session)
       return start.duration(to: clock.now) / .seconds(1)
     }
-    guard case .change(let change) = work else {
+    guard case .change(var change) = work else {
       throw BatchError(.invalidJob, "what the job does is not tried")
     }
     try session.begin(
@@ -95,6 +95,10 @@ extension PostgresPlan {
       )
     )
     defer { session.rollBack() }
+    if let undo = change.undo {
+      change.undo = undo.renamed(UUID().uuidString)
+      try change.undo?.create(in: session)
+    }
     let logged = try loggedBytes(in: session)
     let start = clock.now
     let method: WritingMethod = change.leavesUnchanged || change.isOneByOne ? .listing : .counting

@@ -6,7 +6,10 @@ package import BatchIdentifiers
 /// A job resolved against a PostgreSQL database: every name found, every expression checked,
 /// nothing run.
 package struct PostgresPlan: Sendable {
+  /// The job, or the one whose run is undone.
   package let job: Job
+  /// What the run is for: the job, or the undo.
+  package let cause: any RunCause
   package let database: PostgresDatabase
   package let address: ServerAddress
   package let parameters: ParameterValues
@@ -17,8 +20,10 @@ package struct PostgresPlan: Sendable {
   package let condition: CheckedExpression?
   /// The condition that a row must still satisfy when it is processed.
   package let recheck: PostgresChange.Condition
-  package let work: Work
+  package internal(set) var work: Work
   package let expected: ExpectedTables
+  /// Where the run records the rows that it changes; nil for nowhere.
+  package let undo: UndoRecords?
   package let notes: [String]
 
   package enum Work: Sendable {
@@ -28,17 +33,22 @@ package struct PostgresPlan: Sendable {
     case archiving(PostgresChange, NewArchive)
     case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
     case export(PostgresExport, Job.Export)
+    case undo(PostgresUndo, UndoneRun)
   }
 
   /// Whether chunks are committed in the order of the list, across all processes.
-  var isInOrder: Bool { job.action.writes && job.source.isOrdered }
+  var isInOrder: Bool {
+    if case .undo(let undo, _) = work { return undo.isInOrder }
+    return job.action.writes && job.source.isOrdered
+  }
 
   package var table: PostgresTable { query.table }
   package var key: PostgresKey { query.key }
 
   /// Resolves a job, for a run that may create its archive if `createsArchive`; writes nothing.
   ///
-  /// `recorded` is the schema that a run began with; empty for a run that begins now.
+  /// `recorded` is the schema that a run began with; empty for a run that begins now. `run` is the
+  /// UUID under which changed rows are recorded, if the job wants that.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid
   ///   expression, or a missing right of the role.
@@ -48,9 +58,11 @@ package struct PostgresPlan: Sendable {
     handlers: [String: TransformHandler] = [:],
     creatingArchive createsArchive: Bool = false,
     expecting recorded: [String] = [],
+    recordingIn run: String? = nil,
     in session: PostgresSession
   ) throws(BatchError) {
     self.job = job
+    cause = job
     self.parameters = parameters
     session.hide(parameters.secretTexts)
     address = session.address
@@ -136,8 +148,11 @@ package struct PostgresPlan: Sendable {
       case .export(let export, _):
         try export.check(in: session)
         return []
+      case .undo: preconditionFailure("a job that is an undo")
       }
     }
+    undo = try work.records(of: job, run, over: table, key: key, in: session)
+    work = work.recording(undo)
     if let begun, begun.isOf(database) {
       expected = begun
     } else {
@@ -248,6 +263,7 @@ package struct PostgresPlan: Sendable {
   package func givenIdentifiers(in session: PostgresSession) throws(BatchError)
     -> PackedIdentifiers?
   {
+    if let undone { return undone.list }
     guard let identifiers else { return nil }
     try query.refuseDuplicates(in: session)
     // A row that is named twice is processed once.
@@ -347,22 +363,75 @@ package struct PostgresPlan: Sendable {
     besides tables: RunTables,
     in session: PostgresSession
   ) throws(BatchError) {
-    try tables.refuseRunsElsewhere(ofJob: job.name, over: { tableIdentity }, in: session)
+    try tables.refuseRunsElsewhere(ofJob: cause.name, over: { tableIdentity }, in: session)
   }
 
   var tableIdentity: String { table.identity(in: database) }
 
   package var fingerprint: JobFingerprint {
-    JobFingerprint(
-      job: job,
-      parameters: parameters,
-      store: "",
-      identifiersHash: identifiers?.contentHash
-    )
+    get throws(BatchError) {
+      if let undone { return try undone.request.fingerprint }
+      return JobFingerprint(
+        job: job,
+        parameters: parameters,
+        store: "",
+        identifiersHash: identifiers?.contentHash
+      )
+    }
   }
 }
 
 extension PostgresPlan.Work {
+  /// The records that a run of a job keeps; nil if it keeps none.
+  fileprivate func records(
+    of job: Job,
+    _ run: String?,
+    over table: PostgresTable,
+    key: PostgresKey,
+    in session: PostgresSession
+  ) throws(BatchError) -> UndoRecords? {
+    guard job.undo != nil else { return nil }
+    let columns: [String]?
+    switch self {
+    case .change(let change), .archiving(let change, _):
+      if case .update(let assignments) = change.action {
+        columns = assignments.map(\.column.name)
+      } else {
+        columns = nil
+      }
+    case .transform(let transform, _, _, _): columns = transform.writes.map(\.name)
+    case .export, .undo: return nil
+    }
+    do throws(BatchError) {
+      try UndoRecords.requireSupport(for: table, deleting: columns == nil, in: session)
+    } catch {
+      throw error.located(at: job.place(of: JobPath("undo")))
+    }
+    guard let run else { return nil }
+    return try UndoRecords(
+      ofRun: run,
+      inSchema: RunTables(of: session).schema,
+      over: table,
+      key: key,
+      setting: columns
+    )
+  }
+
+  func recording(_ undo: UndoRecords?) -> Self {
+    switch self {
+    case .change(var change):
+      change.undo = undo
+      return .change(change)
+    case .archiving(var change, let archive):
+      change.undo = undo
+      return .archiving(change, archive)
+    case .transform(var transform, let action, let handler, let children):
+      transform.undo = undo
+      return .transform(transform, action, handler, children)
+    case .export, .undo: return self
+    }
+  }
+
   fileprivate func expectedTables(
     in database: PostgresDatabase,
     _ session: PostgresSession
@@ -373,6 +442,7 @@ extension PostgresPlan.Work {
       try change.expectedTables(keepingCopies: true, in: database, session)
     case .transform(let transform, _, _, _): try transform.expectedTables(in: database, session)
     case .export(let export, _): try export.expectedTables(in: database, session)
+    case .undo(let undo, _): try undo.expectedTables(in: database, session)
     }
   }
 
@@ -388,6 +458,7 @@ extension PostgresPlan.Work {
     case .export(var export, let action):
       export.expected = expected
       return .export(export, action)
+    case .undo: return self
     }
   }
 }

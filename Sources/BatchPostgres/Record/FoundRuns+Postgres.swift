@@ -4,10 +4,14 @@ import BatchRuns
 package import BatchIdentifiers
 
 extension FoundRuns<TableRun> {
-  /// The runs of a job in the database, which determine what its next run does; `isRetry` is
-  /// whether the last one was reopened to retry its failures.
-  init(_ runs: [TableRun], isRetry: Bool = false) {
-    self.init()
+  /// The runs of a job in the database, which determine what its next run does.
+  ///
+  /// - Parameters:
+  ///   - runs: The runs, the newest last.
+  ///   - isRetry: Whether the last one was reopened to retry its failures.
+  ///   - undo: Why no run may begin or go on without setting others aside.
+  init(_ runs: [TableRun], isRetry: Bool = false, during undo: BatchError? = nil) {
+    self.init(obstacle: undo)
     for run in runs {
       let state: FoundRunState? =
         switch run.state {
@@ -25,7 +29,8 @@ extension FoundRuns<TableRun> {
           runID: run.runID,
           isRetry: isRetry && isLast,
           at: "run \(run.run)",
-          continuedBy: (try? run.described())?.invocation?.continuation
+          continuedBy: (try? run.described())?.invocation?.continuation,
+          obstacle: state == .unfinished ? undo : nil
         )
       )
     }
@@ -42,12 +47,14 @@ extension TableRun {
   /// rows.
   package func refuse(unless plan: PostgresPlan) throws(BatchError) {
     let metadata = try described()
-    try metadata.refuse(
-      unless: plan.job,
-      plan.parameters,
-      identifiersHash: plan.identifiers?.contentHash,
-      at: "run \(run)"
-    )
+    if plan.undone == nil {
+      try metadata.refuse(
+        unless: plan.job,
+        plan.parameters,
+        identifiersHash: plan.identifiers?.contentHash,
+        at: "run \(run)"
+      )
+    }
     try plan.refuse(unlessExpecting: metadata.schema, at: "run \(run)")
   }
 }

@@ -33,6 +33,7 @@ extension RunSummary {
       ledger: .store
     )
     metadata.runID = run.runID
+    metadata.planned = (try? run.described())?.planned
     self.init(metadata, RunProgress(), total: run.total, path: "")
     outcomes = snapshot.outcomes
     chunks = snapshot.chunks

@@ -34,8 +34,8 @@ package final class TablePart: RunPart {
   /// Whether this process ended the run, and therefore reports the end.
   private var hasEndedRun = false
 
-  private var job: Job { plan.job }
-  private var lease: Duration { job.database.lease }
+  private var cause: any RunCause { plan.cause }
+  private var lease: Duration { cause.database.lease }
 
   /// - Throws: `BatchError` if nothing was done, for example because the server does not answer.
   init(
@@ -48,7 +48,7 @@ package final class TablePart: RunPart {
     begins: (RunSummary) -> RunEvent,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(BatchError) {
-    let (address, lease) = (plan.address, plan.job.database.lease)
+    let (address, lease) = (plan.address, plan.cause.database.lease)
     let connection = { label in
       PostgresConnection(label: label, address: address, within: stop.closing)
     }
@@ -98,6 +98,14 @@ package final class TablePart: RunPart {
 
   package func summary() -> RunSummary { session.summary() }
 
+  package func unapprovedPlan() async throws(BatchError) -> PlannedRun? {
+    let (tables, run) = (tables, run)
+    guard try run.described().planned?.approvals ?? 0 > 0 else { return nil }
+    return try await own.persistently(within: lease) { session throws(BatchError) in
+      try tables.unapprovedPlan(of: run, in: session)
+    }
+  }
+
   package func makeProcessor() -> any ChunkProcessor {
     for note in plan.notes { onEvent(.message("warning: \(note)")) }
     let connect = { @Sendable [address = plan.address, stop, workers] label in
@@ -126,7 +134,7 @@ package final class TablePart: RunPart {
           run: run.run,
           // For programs, the code that waits for their answers enforces the timeout.
           timeout: children == nil ? action.timeout : nil,
-          onFailure: job.skip.failurePolicy(of: run.total)
+          onFailure: cause.policy.skip.failurePolicy(of: run.total)
         )
       )
     case .export(let export, let action):
@@ -143,10 +151,19 @@ package final class TablePart: RunPart {
         key: plan.key,
         host: ProcessInfo.processInfo.hostName,
         size: terms.policy.chunk.size,
-        onFailure: job.skip.failurePolicy(of: run.total),
+        onFailure: cause.policy.skip.failurePolicy(of: run.total),
         statementLimit: Self.statementLimit,
         reconnection: lease,
         connect: connect
+      )
+    case .undo(let undo, let undone):
+      let run = undone.recorded.run
+      onEvent(.message("undoing run \(run.run), which began at \(run.startedAt)"))
+      return PostgresChangeProcessor(
+        chunks(of: undo),
+        of: spans,
+        reconnectingFor: lease,
+        by: connect
       )
     }
   }
@@ -158,11 +175,11 @@ package final class TablePart: RunPart {
       change,
       SpanFence(tables, run: run.run),
       limits: .init(
-        lock: job.database.busyTimeout,
+        lock: cause.database.busyTimeout,
         statement: Self.statementLimit,
         silence: lease
       ),
-      onFailure: job.skip.failurePolicy(of: run.total)
+      onFailure: cause.policy.skip.failurePolicy(of: run.total)
     )
   }
 
@@ -172,7 +189,7 @@ package final class TablePart: RunPart {
     let health = ServerWatch(
       over: plan.table,
       at: plan.address,
-      limits: .init(yieldsToVacuum: job.throttle.yieldsToVacuum),
+      limits: .init(yieldsToVacuum: cause.policy.throttle.yieldsToVacuum),
       workers: workers.withLock { $0 },
       within: stop.closing
     )
@@ -301,7 +318,7 @@ package final class TablePart: RunPart {
     }
     let files = Set(recorded.map(\.file))
     try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
-    let manifest = parts.manifest(ofJob: job.name, action.format, recorded)
+    let manifest = parts.manifest(ofJob: cause.name, action.format, recorded)
     try folder.publish(manifest, naming: recorded, ofRun: run.run)
   }
 }

@@ -17,11 +17,11 @@ extension TableRecord {
         ) ?? ""
       }
     )
-    let plan = try await plan(of: identity, creatingArchive: true)
+    let plan = try await plan(of: identity)
     // A host that cannot write its files or start its programs is refused before there is a run.
-    try job.refuseMissingFolders()
+    try work.job.refuseMissingFolders()
     try plan.refuseOccupiedFolder()
-    _ = try RunHooks(job, parameters: plan.parameters)
+    _ = try RunHooks(cause, parameters: plan.parameters)
     // Known before the COMMIT, which may succeed without an answer.
     var replaced: [TableRun] = []
     let begun = try await PostgresConnection.persistently(within: lease) {
@@ -51,7 +51,8 @@ extension TableRecord {
       readers: terms.workerCount,
       within: stop.opening
     )
-    let (name, lease) = (job.name, lease)
+    let (name, lease) = (cause.name, lease)
+    let (undone, undoable) = (plan.undone, work.undoableJob)
     let (unfinished, own) = try await opening.perform {
       session throws(BatchError) -> ([TableRun]?, TableRun?) in
       // Before the tables are created, which a refusal would leave behind.
@@ -59,16 +60,29 @@ extension TableRecord {
       try session.transaction { () throws(BatchError) in try tables.create(in: session) }
       try session.begin(TransactionOptions(idleTimeout: lease))
       do throws(BatchError) {
+        if let undone { try tables.lock(job: undone.request.cause.name, in: session) }
         try tables.lock(job: name, in: session)
         let runs = try tables.runs(ofJob: name, in: session)
+        let undo = try undoable.flatMap { name throws(BatchError) in
+          try tables.unfinishedUndo(ofJob: name, in: session)
+        }
         let own = runs.first { $0.run == identity.run }
         if own == nil,
-          case .begin(let replaced) = try RunDecision(FoundRuns(runs), request, job: name)
+          case .begin(let replaced) = try RunDecision(
+            FoundRuns(runs, during: undo),
+            request,
+            job: name
+          )
         {
           let unfinished = replaced.map(\.record)
           try tables.lock(job: name, over: plan.table, in: session)
           try plan.refuseRunsElsewhere(besides: tables, in: session)
-          try tables.refuseIfAlive(unfinished, within: lease, in: session)
+          var others = unfinished + (undone.map { [$0.recorded.run] } ?? [])
+          if undo != nil {
+            others += try tables.runs(ofJob: ProgramWork.jobName(undoing: name), in: session)
+              .filter { $0.state == .running }
+          }
+          try tables.refuseIfAlive(others, within: lease, in: session)
           return (unfinished, nil)
         }
         session.rollBack()
@@ -93,7 +107,16 @@ extension TableRecord {
         list = try await fetch.run(store: plan.database.derivedIdentity)
       }
       let run = identity.run
-      let metadata = metadata(of: identity, plan)
+      var noted = try metadata(of: identity, plan)
+      noted.schema = plan.expected.recorded
+      try noted.notePlan(
+        of: cause,
+        options,
+        options.policy(of: cause),
+        plan.statements,
+        over: list
+      )
+      let metadata = noted
       // A host that cannot start its programs is refused before there is a run.
       try plan.start(run: run, atMost: terms.workerCount, hasRows: list.count > 0)
       let begun = try await opening.perform { session throws(BatchError) -> TableRun? in
@@ -109,6 +132,11 @@ extension TableRecord {
           try archive.create(in: session)
           try expected.add(archive: archive.name, in: session)
         }
+        if let undo = plan.undo {
+          if undoable != nil { try tables.removeExpiredUndos(ofJob: name, in: session) }
+          try tables.keep(undo, for: plan.job.undo?.keep, in: session)
+        }
+        try plan.beginUndo(in: tables, session)
         let description = try TableRun.Description(metadata, expecting: expected)
         try tables.begin(run, description, over: list, in: session)
         try session.commit()
@@ -126,19 +154,24 @@ extension TableRecord {
     }
   }
 
-  private func metadata(of identity: RunIdentity, _ plan: PostgresPlan) -> RunMetadata {
+  private func metadata(
+    of identity: RunIdentity,
+    _ plan: PostgresPlan
+  ) throws(BatchError) -> RunMetadata {
     var metadata = RunMetadata(
       run: identity.run,
-      job: job.name,
+      job: cause.name,
       startedAt: identity.startedAt,
-      fingerprint: plan.fingerprint.text,
+      fingerprint: try plan.fingerprint.text,
       schema: [],
       ledger: .store
     )
     metadata.table = plan.tableIdentity
     metadata.database = plan.address.description
     metadata.runID = options.runID
-    metadata.invocation = job.invocation(commandLine: options.commandLine)
+    metadata.invocation = cause.invocation(commandLine: options.commandLine)
+    metadata.undone = plan.undone?.recorded.run.run
+    metadata.undoableRows = plan.undone?.recorded.undoable.rows
     metadata.parameters = plan.parameters.recorded
     return metadata
   }

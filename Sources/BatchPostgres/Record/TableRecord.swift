@@ -4,15 +4,14 @@ package import BatchRuns
 package import BatchIdentifiers
 import BatchPlatform
 
-/// The record of a job's runs in tables of its database, shared by any number of hosts.
+/// The record of a job's runs, or of their undos, in tables of its database, shared by any number of
+/// hosts.
 ///
 /// One connection does what precedes the chunks. It is closed afterwards, because servers have few
 /// connections.
 package final class TableRecord: RunRecord {
-  let job: Job
+  let work: TableWork
   package let options: RunOptions
-  /// The handlers that the `handler` of a transform may name.
-  package let handlers: [String: TransformHandler]
   package let address: ServerAddress
   package let stopSwitch: StopSwitch
   package let stop: TableRunStop
@@ -22,30 +21,30 @@ package final class TableRecord: RunRecord {
   private var tables: RunTables?
 
   package init(
-    of job: Job,
+    of work: TableWork,
     on server: Job.DatabaseOptions.Server,
     _ options: RunOptions,
-    _ handlers: [String: TransformHandler],
     _ terms: RunTerms,
     stop stopSwitch: StopSwitch,
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) {
-    (self.job, self.options, self.handlers) = (job, options, handlers)
+    (self.work, self.options) = (work, options)
     (self.terms, self.stopSwitch) = (terms, stopSwitch)
     self.onEvent = onEvent
-    address = try job.address(of: server)
-    let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) { words in
+    address = try work.job.address(of: server)
+    let waits = ServerWaits(at: address, lockLimit: work.job.database.busyTimeout) { words in
       onEvent(.message(words))
     }
     stop = TableRunStop(waits)
-    opening = PostgresConnection(label: job.beginner, address: address, within: stop.opening)
+    opening = PostgresConnection(label: work.cause.beginner, address: address, within: stop.opening)
   }
 
-  package var lease: Duration { job.database.lease }
+  var cause: any RunCause { work.cause }
+  package var lease: Duration { cause.database.lease }
 
   package func find(_ request: RunRequest) async throws(BatchError) -> FoundRuns<TableRun> {
     stopSwitch.onStop { [stop] in stop.request() }
-    let name = job.name
+    let (name, undoable) = (cause.name, work.undoableJob)
     try await opening.reach(within: lease)
     let (tables, found) = try await opening.persistently(within: lease) {
       session throws(BatchError) in
@@ -55,7 +54,10 @@ package final class TableRecord: RunRecord {
       let isRetry = try retried.map { run throws(BatchError) in
         try tables.isRetry(run.run, in: session)
       }
-      var found = FoundRuns(runs, isRetry: isRetry ?? false)
+      let undo = try undoable.flatMap { name throws(BatchError) in
+        runs.isEmpty ? nil : try tables.unfinishedUndo(ofJob: name, in: session)
+      }
+      var found = FoundRuns(runs, isRetry: isRetry ?? false, during: undo)
       if let retried, retried.state == .setAside {
         found.obstacle = tables.isSetAside(retried.run, in: session)
       }
@@ -89,11 +91,8 @@ package final class TableRecord: RunRecord {
 
   package func end(of run: FoundRun<TableRun>) async throws(BatchError) -> TableEnd {
     let run = run.record
-    let metadata = try run.described()
-    let parameters = try options.parameters(of: job, for: RunIdentity(metadata))
     // The hooks of another job must not be notified of this end.
-    try metadata.refuse(unless: job, parameters, at: "run \(run.run)")
-    let hooks = try RunHooks(job, parameters: parameters)
+    let hooks = try work.hooks(after: run.described(), options)
     onEvent(.message("the run was finished before; this concludes it"))
     return TableEnd(
       summary: try await summary(of: run),
@@ -128,7 +127,7 @@ package final class TableRecord: RunRecord {
   }
 
   private func reopen(_ run: TableRun) async throws(BatchError) -> RunEntry<TablePart> {
-    guard job.action.writes else {
+    guard cause.writes else {
       throw BatchError(
         .invalidJob,
         "this job has no failed identifiers that can be retried",
@@ -138,7 +137,7 @@ package final class TableRecord: RunRecord {
     }
     // Before anything is written, so that another job is refused.
     _ = try await plan(of: run)
-    let (tables, name) = (requireTables(), job.name)
+    let (tables, name) = (requireTables(), cause.name)
     let isOpen = try await opening.persistently(within: lease) { session throws(BatchError) in
       try session.transaction { () throws(BatchError) in
         try tables.lock(job: name, in: session)
@@ -173,7 +172,7 @@ package final class TableRecord: RunRecord {
     _ plan: PostgresPlan,
     _ begins: (RunSummary) -> RunEvent
   ) async throws(BatchError) -> RunEntry<TablePart> {
-    let hooks = try RunHooks(job, parameters: plan.parameters)
+    let hooks = try RunHooks(cause, parameters: plan.parameters)
     await opening.close()
     return .part(
       try await TablePart(
@@ -189,28 +188,31 @@ package final class TableRecord: RunRecord {
     )
   }
 
-  package func plan(
-    of run: RunIdentity,
-    creatingArchive createsArchive: Bool = false,
-  ) async throws(BatchError) -> PostgresPlan {
-    let (job, handlers) = (job, handlers)
-    let parameters = try options.parameters(of: job, for: run)
+  /// Resolves the work for a new run.
+  package func plan(of run: RunIdentity) async throws(BatchError) -> PostgresPlan {
+    let (work, options) = (work, options)
     return try await opening.persistently(within: lease) { session throws(BatchError) in
-      try PostgresPlan(
-        job,
-        parameters: parameters,
-        handlers: handlers,
-        creatingArchive: createsArchive,
-        expecting: run.schema,
-        in: session
-      )
+      try work.plan(of: run, nil, options, in: session)
     }
   }
 
-  /// Resolves the job for a shared run, and refuses it if it differs from the run's.
+  /// Resolves the work for a shared run, and refuses it if it differs from the run's.
   package func plan(of run: TableRun) async throws(BatchError) -> PostgresPlan {
-    let plan = try await plan(of: RunIdentity(run.described()))
+    let (work, options) = (work, options)
+    let metadata = try run.described()
+    let plan = try await opening.persistently(within: lease) { session throws(BatchError) in
+      let plan = try work.plan(of: RunIdentity(metadata), metadata, options, in: session)
+      try plan.undo?.requireUse(in: session)
+      return plan
+    }
     try run.refuse(unless: plan)
+    try metadata.refuse(
+      unlessPlanned: cause,
+      options,
+      options.policy(of: cause),
+      plan.statements,
+      at: "run \(run.run)"
+    )
     return plan
   }
 

@@ -4,13 +4,13 @@ package import BatchRuns
 package import BatchIdentifiers
 import BatchPlatform
 
-/// The records of a job's runs in tables of its database, which hosts share.
+/// The records of a job's runs, or of their undos, in tables of its database, which hosts share.
 package struct TableRecords: RunRecords {
-  let job: Job
+  let work: TableWork
 
-  package init(of job: Job) { self.job = job }
+  package init(of work: TableWork) { self.work = work }
 
-  package var cause: any RunCause { job }
+  package var cause: any RunCause { work.cause }
 
   package func nextStep(
     _ options: RunOptions,
@@ -18,10 +18,10 @@ package struct TableRecords: RunRecords {
   ) async -> NextStep {
     do throws(BatchError) {
       try options.check()
-      return try await job.inSession { [job] session throws(BatchError) in
+      return try await cause.inSession { [work] session throws(BatchError) in
         let tables = try RunTables(of: session)
-        let runs = try tables.runs(ofJobIfThere: job.name, in: session)
-        return NextStep(of: job, options, after: runs, besides: tables, in: session)
+        let runs = try tables.runs(ofJobIfThere: work.cause.name, in: session)
+        return try NextStep(of: work, options, after: runs, tables, in: session)
       }
     } catch {
       return NextStep(refusing: "\(error.inWordsOfJobs)")
@@ -32,9 +32,9 @@ package struct TableRecords: RunRecords {
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> RunStatus {
-    try await job.inSession { [job] session throws(BatchError) in
+    try await cause.inSession { [work] session throws(BatchError) in
       let tables = try RunTables(of: session)
-      let run = try job.sharedRun(nil, tables, in: session)
+      let run = try work.cause.sharedRun(nil, tables, in: session)
       if let id = options.runID, run.runID?.hasSameBytes(as: id) != true {
         throw BatchError.unknownRunID(id, at: session.address.description)
       }
@@ -42,21 +42,23 @@ package struct TableRecords: RunRecords {
         throw BatchError(.otherRun, "run \(run.run) has just been removed", remedy: "ask again")
       }
       let hosts = try tables.hosts(ofRun: run.run, in: session)
-      let runs = try tables.runs(ofJob: job.name, in: session)
-      var next = NextStep(of: job, options, after: runs, besides: tables, in: session)
-      if let beginning = try job.wordsOfBeginning(in: session) {
+      let runs = try tables.runs(ofJob: work.cause.name, in: session)
+      var next = try NextStep(of: work, options, after: runs, tables, in: session)
+      if let beginning = try work.cause.wordsOfBeginning(in: session) {
         next = NextStep(next.name, "\(next.words); one begins: \(beginning)")
       }
-      return RunStatus(snapshot, hosts, lease: job.database.lease, next: next)
+      var status = RunStatus(snapshot, hosts, lease: work.cause.database.lease, next: next)
+      status.undo = try work.completedUndo(of: run.run, tables, in: session)
+      return status
     }
   }
 
   /// The runs that `batch cleanup` has not removed.
   package func history() async throws(BatchError) -> JobHistory {
-    try await job.inSession { [job] session throws(BatchError) in
+    try await cause.inSession { [work] session throws(BatchError) in
       let tables = try RunTables(of: session)
       var runs: [RecordedRun] = []
-      for run in try tables.runs(ofJobIfThere: job.name, in: session) {
+      for run in try tables.runs(ofJobIfThere: work.cause.name, in: session) {
         runs += try recorded(run, tables, in: session).map { [$0] } ?? []
       }
       return JobHistory(folder: session.address.description, bytes: 0, runs: runs.reversed())
@@ -64,9 +66,9 @@ package struct TableRecords: RunRecords {
   }
 
   package func run(named name: String) async throws(BatchError) -> RecordedRun {
-    try await job.inSession { [job] session throws(BatchError) in
+    try await cause.inSession { [work] session throws(BatchError) in
       let tables = try RunTables(of: session)
-      let run = try job.sharedRun(name, tables, in: session)
+      let run = try work.cause.sharedRun(name, tables, in: session)
       guard let recorded = try recorded(run, tables, in: session) else {
         throw BatchError.unknownRun(name, count: 0, at: session.address.description)
       }
@@ -81,17 +83,21 @@ package struct TableRecords: RunRecords {
   ) throws(BatchError) -> RecordedRun? {
     guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else { return nil }
     let hosts = try tables.hosts(ofRun: run.run, in: session)
-    let summary = RunSummary(snapshot, of: hosts, lease: job.database.lease)
-    return RecordedRun(try run.described(), summary)
+    let summary = RunSummary(snapshot, of: hosts, lease: work.cause.database.lease)
+    return RecordedRun(
+      try run.described(),
+      summary,
+      undo: try work.completedUndo(of: run.run, tables, in: session)
+    )
   }
 
   package func identifiers(
     _ outcome: IdentifierSelection.Outcome,
     ofRun name: String?
   ) async throws(BatchError) -> IdentifierSelection {
-    try await job.inSession { [job] session throws(BatchError) in
+    try await cause.inSession { [work] session throws(BatchError) in
       let tables = try RunTables(of: session)
-      let run = try job.sharedRun(name, tables, in: session)
+      let run = try work.cause.sharedRun(name, tables, in: session)
       let list = try tables.list(ofRun: run.run, in: session).packed
       guard list.count == run.total else {
         throw BatchError(
@@ -105,7 +111,7 @@ package struct TableRecords: RunRecords {
         list,
         outcome,
         outcome == .all ? nil : tables.rowOutcomes(ofRun: run.run, in: session),
-        permissions: job.files.permissions
+        permissions: work.cause.files.permissions
       )
     }
   }
@@ -113,19 +119,19 @@ package struct TableRecords: RunRecords {
   package func request(
     _ change: @escaping @Sendable (inout RunControl) -> Void
   ) async throws(BatchError) -> RunControl {
-    try await job.inSession { [job] session throws(BatchError) in
+    try await cause.inSession { [work] session throws(BatchError) in
       let tables = try RunTables(of: session)
-      let run = try job.sharedRun(nil, tables, in: session)
+      let run = try work.cause.sharedRun(nil, tables, in: session)
       return try session.transaction { () throws(BatchError) in
         // One request at a time: each replaces the previous one.
-        try tables.lock(job: job.name, in: session)
+        try tables.lock(job: work.cause.name, in: session)
         let hosts = try tables.hosts(ofRun: run.run, in: session)
         guard run.state == .running,
-          hosts.contains(where: { $0.isAlive(within: job.database.lease) })
+          hosts.contains(where: { $0.isAlive(within: work.cause.database.lease) })
         else {
           throw BatchError(
             .notRunning,
-            "no run of job \"\(job.name)\" is alive",
+            "no run of job \"\(work.cause.name)\" is alive",
             at: session.address.description,
             advice: "\(.start) starts or resumes it"
           )
@@ -133,7 +139,7 @@ package struct TableRecords: RunRecords {
         let text = try tables.snapshot(ofRun: run.run, in: session)?.control
         var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
         change(&control)
-        _ = try job.policy.adjusted(by: control.settings)
+        _ = try work.cause.policy.adjusted(by: control.settings)
         try tables.request(control.sharedText, of: run.run, in: session)
         return control
       }
@@ -145,23 +151,27 @@ package struct TableRecords: RunRecords {
   /// Those with a run ID stay as long as the job remembers them, and unfinished and unacknowledged
   /// runs always.
   package func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup {
-    try await job.inSession { [job] session throws(BatchError) in
+    try await cause.inSession { [work] session throws(BatchError) in
       var cleanup = JobCleanup()
       let tables = try RunTables(of: session)
       guard try tables.exist(in: session) else { return cleanup }
       cleanup.runCount = try session.transaction { () throws(BatchError) in
-        try tables.lock(job: job.name, in: session)
-        let runs = try tables.runs(ofJob: job.name, in: session)
+        try tables.lock(job: work.cause.name, in: session)
+        try tables.removeExpiredUndos(ofJob: work.cause.name, in: session)
+        cleanup.undoable = try work.undoableRuns(tables, in: session)
+        let undos = Set(cleanup.undoable.map(\.run))
+        let runs = try tables.runs(ofJob: work.cause.name, in: session)
         var count = 0
         let kept = Set(
-          job.policy.history.kept(of: runs, removingAll: removingHistory).map(\.run)
+          work.cause.policy.history.kept(of: runs, removingAll: removingHistory).map(\.run)
         )
         for run in runs where run.state == .acknowledged || run.state == .setAside {
           if kept.contains(run.run) { continue }
           guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else { continue }
+          if undos.contains(run.run) { continue }
           let isRemembered =
             run.runID != nil && run.state == .acknowledged
-            && (snapshot.endedAt ?? "") >= job.checkpoint.oldestEnd ?? ""
+            && (snapshot.endedAt ?? "") >= work.cause.policy.checkpoint.oldestEnd ?? ""
           if isRemembered { continue }
           try tables.remove(run.run, in: session)
           count += 1
@@ -172,11 +182,54 @@ package struct TableRecords: RunRecords {
     }
   }
 
+  package func approve(_ name: String) async throws(BatchError) -> (PlannedRun, [PlanApproval]) {
+    try await cause.inSession { [work] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try work.cause.sharedRun(nil, tables, in: session)
+      let place = session.address.description
+      return try session.transaction { () throws(BatchError) in
+        guard run.state == .running, let planned = try tables.unapprovedPlan(of: run, in: session)
+        else { throw BatchError.noApprovalAwaited(ofJob: work.cause.name, at: place) }
+        try planned.requireName(name, at: place)
+        let before = try tables.approvals(of: planned, ofRun: run.run, in: session)
+        try tables.approve(planned, ofRun: run.run, in: session)
+        let approvals = try tables.approvals(of: planned, ofRun: run.run, in: session)
+        guard approvals.count > before.count else { throw BatchError.ownApproval(at: place) }
+        return (planned, approvals)
+      }
+    }
+  }
+
   package func isBeginning() async -> Bool {
-    let isLocked = try? await job.inSession { [job] session throws(BatchError) in
-      try RunTables(of: session).isLocked(job: job.name, in: session)
+    let isLocked = try? await cause.inSession { [work] session throws(BatchError) in
+      try RunTables(of: session).isLocked(job: work.cause.name, in: session)
     }
     return isLocked ?? false
+  }
+}
+
+extension TableWork {
+  /// The completed undo of a run; nil if there is none, and for an undo.
+  fileprivate func completedUndo(
+    of run: String,
+    _ tables: RunTables,
+    in session: PostgresSession
+  ) throws(BatchError) -> CompletedUndo? {
+    guard case .job(let job, _) = self, job.undo != nil else { return nil }
+    return try tables.completedUndo(of: run, by: job.undoing.name, in: session)
+  }
+
+  /// The runs of the job that can be undone, the newest first; none for an undo.
+  package func undoableRuns(
+    _ tables: RunTables,
+    in session: PostgresSession
+  ) throws(BatchError) -> [UndoableRun] {
+    guard case .job(let job, _) = self else { return [] }
+    return try tables.undos(ofJob: job.name, in: session).map { undo throws(BatchError) in
+      var run = undo.undoable
+      run.undo = try tables.completedUndo(of: run.run, by: job.undoing.name, in: session)
+      return run
+    }
   }
 }
 
@@ -195,28 +248,48 @@ extension RunPolicy.History {
 
 extension NextStep {
   /// Parameters that are not given are not compared; the newest run is last.
-  init(
-    of job: Job,
+  fileprivate init(
+    of work: TableWork,
     _ options: RunOptions,
     after runs: [TableRun],
-    besides tables: RunTables,
+    _ tables: RunTables,
     in session: PostgresSession
-  ) {
+  ) throws(BatchError) {
+    let undo = try work.undoableJob.flatMap { name throws(BatchError) in
+      runs.isEmpty ? nil : try tables.unfinishedUndo(ofJob: name, in: session)
+    }
     do throws(BatchError) {
-      let decision = try RunDecision(FoundRuns(runs), options.request, job: job.name)
+      let decision = try RunDecision(
+        FoundRuns(runs, during: undo),
+        options.request,
+        job: work.cause.name
+      )
       switch decision {
       case .join(let run), .conclude(let run), .concludeFirst(let run):
+        guard case .job(let job, _) = work else { break }
         let metadata = try run.record.described()
         try metadata.refuse(
           unless: job,
           options.givenParameters(of: job, for: RunIdentity(metadata)),
           at: run.place ?? metadata.run
         )
+        if case .join(let run) = decision,
+          let planned = try tables.unapprovedPlan(of: run.record, in: session)
+        {
+          let given = try tables.approvals(of: planned, ofRun: run.record.run, in: session).count
+          self.init(awaiting: planned, given, job.commandWord)
+          return
+        }
       case .begin:
+        if case .undo(let request, _) = work {
+          let run = try tables.run(toUndo: request, in: session).run
+          self.init(decision.name, "undoes run \(run.run) of \(run.startedAt)")
+          return
+        }
         try tables.refuseRunsElsewhere(
-          ofJob: job.name,
+          ofJob: work.cause.name,
           over: { () throws(BatchError) in
-            try PostgresTable(named: job.source.entity, in: session)
+            try PostgresTable(named: work.job.source.entity, in: session)
               .identity(in: PostgresDatabase(of: session))
           },
           in: session

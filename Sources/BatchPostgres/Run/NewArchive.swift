@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchRuns
 package import BatchIdentifiers
 
 /// An archive that does not exist yet; a run creates it in the transaction in which it begins.

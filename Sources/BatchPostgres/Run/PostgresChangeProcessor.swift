@@ -7,20 +7,21 @@ package import BatchIdentifiers
 ///
 /// Preparing a chunk reads no rows, so a worker has its next keys ready while the server processes
 /// the previous ones.
-package struct PostgresChangeProcessor: ChunkProcessor {
+package struct PostgresChangeProcessor<Change: ChunkChange>: ChunkProcessor
+where Change.Rows == RowKeys {
   package struct Prepared: Sendable {
     fileprivate let keys: RowKeys
     fileprivate let worker: PostgresConnection
   }
 
-  private let chunks: ChunkTransaction<PostgresChange>
+  private let chunks: ChunkTransaction<Change>
   private let spans: LeasedSpans
   private let connect: PostgresConnection.Connecting
   private let reconnection: Duration
   private let method = Lock(WritingMethod.counting)
 
   package init(
-    _ chunks: ChunkTransaction<PostgresChange>,
+    _ chunks: ChunkTransaction<Change>,
     of spans: LeasedSpans,
     reconnectingFor reconnectTimeout: Duration,
     by connect: @escaping PostgresConnection.Connecting

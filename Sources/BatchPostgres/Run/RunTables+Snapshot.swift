@@ -100,7 +100,10 @@ extension RunTables {
   }
 
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
-    for table in [exit, host, list, ledger, tally, failure, passedOver, part, span, self.run] {
+    try removeUndo(of: run, in: session)
+    for table in [
+      approval, exit, host, list, ledger, tally, failure, passedOver, part, span, self.run,
+    ] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
     }
   }

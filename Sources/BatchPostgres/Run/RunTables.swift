@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchRuns
 package import BatchIdentifiers
 
 /// The tables through which hosts share runs, in one schema of the database.
@@ -14,6 +15,8 @@ package import BatchIdentifiers
 /// | `_batch_failure` | an identifier that failed alone |
 /// | `_batch_passed_over` | the identifiers of a chunk that neither changed nor failed |
 /// | `_batch_part` | a file of an export that hosts share |
+/// | `_batch_undo` | a run with undo records, which are in a table of their own |
+/// | `_batch_approval` | a user who has approved the plan of a run |
 /// | `_batch_exit` | how a process that took part in a run ended, and what it has done |
 ///
 /// Neither heartbeats nor chunks write to a span. The transaction of a chunk only holds a shared
@@ -51,6 +54,8 @@ package struct RunTables: Sendable, Hashable {
   var passedOver: String { name("_batch_passed_over") }
   var part: String { name("_batch_part") }
   var exit: String { name("_batch_exit") }
+  var undo: String { name("_batch_undo") }
+  var approval: String { name("_batch_approval") }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
@@ -141,6 +146,7 @@ package struct RunTables: Sendable, Hashable {
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
     "_batch_failure", "_batch_passed_over", "_batch_part", "_batch_exit",
+    "_batch_undo", "_batch_approval",
   ]
 
   private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
@@ -163,7 +169,7 @@ package struct RunTables: Sendable, Hashable {
       [
         """
         CREATE TABLE \(run) (
-          run uuid PRIMARY KEY, version int NOT NULL, job text NOT NULL, run_id text,
+          run uuid PRIMARY KEY, version int NOT NULL, job text NOT NULL, run_id text, role name NOT NULL DEFAULT session_user,
           state text NOT NULL CHECK (state IN ('running', 'finished', 'acknowledged', 'setAside')),
           fingerprint text NOT NULL, metadata bytea NOT NULL, total bigint NOT NULL,
           started_at timestamptz NOT NULL, ended_at timestamptz, control text,
@@ -235,6 +241,22 @@ package struct RunTables: Sendable, Hashable {
           run uuid NOT NULL, host uuid NOT NULL, name text NOT NULL, process int NOT NULL,
           exited_at timestamptz NOT NULL, state text NOT NULL, reason text, done bigint NOT NULL,
           PRIMARY KEY (run, host))
+        """
+      ]
+    case "_batch_approval":
+      [
+        """
+        CREATE TABLE \(approval) (
+          run uuid NOT NULL, role name NOT NULL DEFAULT session_user, user_name text NOT NULL, host text NOT NULL,
+          digest text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (run, role, user_name))
+        """
+      ]
+    case "_batch_undo":
+      [
+        """
+        CREATE TABLE \(undo) (
+          run uuid PRIMARY KEY, entity text NOT NULL, key text[] NOT NULL, columns text[],
+          is_undone boolean NOT NULL DEFAULT false, kept_until timestamptz)
         """
       ]
     case "_batch_part":

@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchRuns
 package import BatchIdentifiers
 
 /// A table or view as described by the catalog, with everything there that can affect a job.

@@ -20,7 +20,10 @@ extension PostgresTransform {
 
   /// The lines of the server's plan for finding the rows of a chunk; runs nothing.
   package func explanation(in session: PostgresSession) throws(BatchError) -> [String] {
-    let statement = try sample().statement
+    // There is no table of records yet.
+    var transform = self
+    transform.undo = nil
+    let statement = try transform.sample().statement
     let rows = try session.execute("EXPLAIN (COSTS OFF) \(statement.sql)", statement.values)
     return (0..<rows.count).compactMap { rows.text($0, 0) }
   }

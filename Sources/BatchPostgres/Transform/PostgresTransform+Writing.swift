@@ -28,7 +28,7 @@ extension PostgresTransform: ChunkChange {
     _ chunk: TransformedRows<RowKeys>,
     by answer: PostgresResult
   ) throws(BatchError) -> ChunkResult {
-    try requireAll(answer.affectedCount, chunk.changed.count)
+    try requireAll(changedCount(answer), chunk.changed.count)
     var written = ChunkResult()
     written.succeeded = chunk.changed.count
     written.passedOver = chunk.passedOver
@@ -48,8 +48,16 @@ extension PostgresTransform: ChunkChange {
     try list(chunk, method, onFailure: policy, in: session) { part throws(BatchError) in
       let statement = try statement(for: chunk, part)
       let answer = try session.execute(statement.sql, statement.values)
-      try requireAll(answer.affectedCount, part.count)
+      try requireAll(changedCount(answer), part.count)
     }
+  }
+
+  /// The number of rows that a statement has changed, all of which must be recorded.
+  fileprivate func changedCount(_ answer: PostgresResult) throws(BatchError) -> Int {
+    guard let undo else { return answer.affectedCount }
+    let count = Int(answer.integer(0, 0) ?? 0)
+    try RowCopy.require([undo.copy], of: count, in: answer)
+    return count
   }
 
   /// Sets the rows of a chunk in parts, each in a savepoint; `set` sets some of the rows.
@@ -112,8 +120,12 @@ extension PostgresTransform: ChunkChange {
         "($\(first + $0 + 1)::\(companions[$0].values.element.arrayName))[\(number)]"
       }
       return .init(
-        sql: "UPDATE \(table.sql) SET \(assignments.sets) WHERE "
-          + ([bounds, assignments.isCurrent] + matching).joined(separator: " AND "),
+        sql: sql(
+          setting: assignments.sets,
+          from: nil,
+          where: [bounds, assignments.isCurrent] + matching,
+          among: bounds
+        ),
         values: parameters.values + companions.map { .array($0.values) }
       )
     }
@@ -126,10 +138,25 @@ extension PostgresTransform: ChunkChange {
     var conditions = [join, assignments.isCurrent]
     if let bounds = keys.bounds(in: table) { conditions.append(bounds) }
     return .init(
-      sql: "UPDATE \(table.sql) SET \(assignments.sets) FROM \(relation.sql)"
-        + " WHERE \((conditions + matching).joined(separator: " AND "))",
+      sql: sql(
+        setting: assignments.sets,
+        from: relation.sql,
+        where: conditions + matching,
+        among: try keys.condition(in: table, besideRelationAfter: first)
+      ),
       values: parameters.values + relation.values
     )
+  }
+
+  private func sql(
+    setting sets: String,
+    from relation: String?,
+    where conditions: [String],
+    among rows: String
+  ) -> String {
+    if let undo { return undo.sql(setting: sets, from: relation, where: conditions, among: rows) }
+    return "UPDATE \(table.sql) SET \(sets)\(relation.map { " FROM \($0)" } ?? "")"
+      + " WHERE \(conditions.joined(separator: " AND "))"
   }
 
   private var matching: [String] {
@@ -282,6 +309,7 @@ struct LockingTransform: ChunkChange {
   let transform: PostgresTransform
   let compute: RowComputation
 
+  var key: PostgresKey { transform.key }
   var path: SearchPath { transform.path }
   var expected: ExpectedTables? { transform.expected }
 
@@ -313,7 +341,7 @@ struct LockingTransform: ChunkChange {
     return try transform.list(now, method, onFailure: policy, in: session) {
       part throws(BatchError) in
       let statement = try transform.statement(for: now, part)
-      let count = try session.execute(statement.sql, statement.values).affectedCount
+      let count = try transform.changedCount(session.execute(statement.sql, statement.values))
       guard count <= part.count else { throw transform.table.ambiguous(transform.key) }
       // The rows are locked, so nobody else has changed a missing one.
       if count < part.count {

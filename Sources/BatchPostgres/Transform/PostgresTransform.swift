@@ -19,6 +19,8 @@ package struct PostgresTransform: Sendable {
   package let path: SearchPath
   /// Whether each row has a statement of its own, in the order of the list.
   package let isOneByOne: Bool
+  /// Where changed rows are recorded; nil to keep no record.
+  package var undo: UndoRecords?
   /// The schema without which it reads and changes nothing; nil before there is a run.
   package var expected: ExpectedTables?
 

@@ -35,6 +35,8 @@ package struct RunMetadata: Codable, Sendable {
   package var undone: String?
   /// The number of rows that the undone run recorded.
   package var undoableRows: Int?
+  /// What was planned, if somebody must approve it or has named it.
+  package var planned: PlannedRun?
   /// Earlier runs with an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 

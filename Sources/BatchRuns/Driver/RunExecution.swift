@@ -8,13 +8,46 @@ struct RunExecution<Part: RunPart> {
   let onEvent: @Sendable (RunEvent) -> Void
 
   func perform() async {
-    await part.notifier.begin(part.summary(), afterKill: part.followsKill)
     do {
+      guard try await isApproved() else { return }
+      await part.notifier.begin(part.summary(), afterKill: part.followsKill)
       try await loop(part.makeProcessor())
     } catch {
       part.fail(terms.phrase(error))
     }
     tellMessages()
+  }
+
+  /// The time between two looks for approvals.
+  private static var approvalInterval: Duration { .seconds(1) }
+
+  /// Whether enough users have approved the plan; if not, records that the run has stopped.
+  private func isApproved() async throws(BatchError) -> Bool {
+    var isHeld = false
+    while let planned = try await part.unapprovedPlan() {
+      let reason = RunSummary.awaitingApproval(planned)
+      guard terms.waitsForApproval else {
+        try await endUnapproved(because: reason)
+        return false
+      }
+      if !isHeld, try part.hold(RunThrottle.Hold(awaiting: reason)) {
+        onEvent(.throttled(part.summary()))
+      }
+      isHeld = true
+      do throws(BatchError) {
+        try await stop.wait(for: Self.approvalInterval, at: terms.name)
+      } catch {
+        try await endUnapproved(because: reason)
+        return false
+      }
+    }
+    if isHeld { try part.release() }
+    return true
+  }
+
+  private func endUnapproved(because reason: String) async throws(BatchError) {
+    try await part.settle()
+    try await part.record(.stopped, nil, because: reason)
   }
 
   private func loop<Processor: ChunkProcessor>(

@@ -33,6 +33,9 @@ package protocol RunPart {
 
   func summary() -> RunSummary
 
+  /// The plan that too few users have approved; nil if the chunks may begin.
+  func unapprovedPlan() async throws(BatchError) -> PlannedRun?
+
   func makeProcessor() async throws(BatchError) -> any ChunkProcessor
 
   /// Begins to observe the store, after the workers are made and before the first chunk.

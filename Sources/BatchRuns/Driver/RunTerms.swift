@@ -10,6 +10,8 @@ package struct RunTerms: Sendable {
   package let workerCount: Int
   package let files: RunFiles
   package let progressInterval: Duration
+  /// Whether a run that must be approved waits for that, instead of ending.
+  package let waitsForApproval: Bool
   /// Rewords an error for the author of the job or program.
   package let phrase: @Sendable (BatchError) -> BatchError
   package let host: RunEnvironment
@@ -20,6 +22,7 @@ package struct RunTerms: Sendable {
     workerCount: Int,
     files: RunFiles,
     progressInterval: Duration,
+    waitsForApproval: Bool = false,
     phrase: @escaping @Sendable (BatchError) -> BatchError,
     on host: RunEnvironment = RunEnvironment()
   ) {
@@ -28,6 +31,7 @@ package struct RunTerms: Sendable {
     self.workerCount = workerCount
     self.files = files
     self.progressInterval = progressInterval
+    self.waitsForApproval = waitsForApproval
     self.phrase = phrase
     self.host = host
   }

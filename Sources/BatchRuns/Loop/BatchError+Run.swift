@@ -3,6 +3,8 @@ public import BatchIdentifiers
 extension BatchError.Code {
   /// Another connection held the database longer than the busy timeout.
   public static let busy = Self(rawValue: "busy")
+  /// The server does not admit the role, or the role lacks a right.
+  public static let accessDenied = Self(rawValue: "accessDenied")
   /// The connection to a database server was lost or could not be made.
   public static let connectionLost = Self(rawValue: "connectionLost")
   /// A selected row no longer satisfies `where`, and the job's `recheck` stops the run.
@@ -15,6 +17,12 @@ extension BatchError.Code {
   public static let statementCancelled = Self(rawValue: "statementCancelled")
   /// An identifier belongs to another store, or to a store that the container does not have.
   public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
+  /// What a run would do is not what was planned.
+  public static let planChanged = Self(rawValue: "planChanged")
+  /// No records exist to undo a run.
+  public static let noUndo = Self(rawValue: "noUndo")
+  /// A row to be undone is not as the run left it.
+  public static let changedSince = Self(rawValue: "changedSince")
   /// A trigger changed what an undo restored, so the row was left as it was.
   public static let notRestored = Self(rawValue: "notRestored")
   /// The operation was interrupted.

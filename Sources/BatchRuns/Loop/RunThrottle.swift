@@ -58,6 +58,17 @@ package struct RunThrottle {
     /// Whether the reason is certain; a log that is too long may only need to be emptied.
     package var isKnown = true
 
+    /// The hold of a run whose plan must be approved.
+    package init(awaiting reason: String) {
+      cause = Cause(rawValue: "approval")
+      self.reason = "approval: \(reason)"
+      duration = RunThrottle.lookInterval
+    }
+
+    fileprivate init(cause: Cause, reason: String, duration: Duration) {
+      (self.cause, self.reason, self.duration) = (cause, reason, duration)
+    }
+
     /// Whether the hold ends by itself, so that the run only becomes slower.
     package var isPace: Bool { cause == .identifiersPerSecond || cause == .sleepRatio }
   }

@@ -60,6 +60,8 @@ public struct RunSummary: Sendable, Encodable {
   public var stopReason: String?
   /// The error that stopped the run, on one line.
   public var error: String?
+  /// The digest of the plan, if somebody must approve it or has named it.
+  public package(set) var plan: String?
   /// The three most frequent reasons why identifiers failed, once the run is finished.
   public package(set) var reasons: [FailureCount] = []
   /// What failed before each of the last retries, the last one last.
@@ -84,7 +86,7 @@ public struct RunSummary: Sendable, Encodable {
     case startedAt, endedAt, lastSeenAt, wasKilled, isSetAside, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case invalidTexts
-    case throttle, throttledSeconds, waiting, stopReason, error, reasons, failedAttempts
+    case throttle, throttledSeconds, waiting, stopReason, error, plan, reasons, failedAttempts
   }
 
   /// Encodes every field; missing values are `null`.
@@ -121,6 +123,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(waiting, forKey: .waiting)
     try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
+    try container.encodeIfPresent(plan, forKey: .plan)
     if !reasons.isEmpty { try container.encode(reasons, forKey: .reasons) }
     if !failedAttempts.isEmpty { try container.encode(failedAttempts, forKey: .failedAttempts) }
   }
@@ -190,6 +193,7 @@ extension RunSummary {
     job = metadata.job
     run = metadata.run
     runID = metadata.runID
+    plan = metadata.planned?.digest
     state = progress.state
     self.total = total
     outcomes = progress.done.outcomes

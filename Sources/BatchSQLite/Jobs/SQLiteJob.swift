@@ -14,6 +14,30 @@ package struct SQLiteJob: JobPlanner {
     try await resolved(options, handlers).report(chunkSize: options.chunkSize)
   }
 
+  package func digest(
+    _ options: RunOptions,
+    _ handlers: [String: TransformHandler]
+  ) async throws(BatchError) -> String {
+    let plan = try await resolved(options, handlers)
+    let given = try await plan.givenIdentifiers()
+    let list: PackedIdentifiers
+    if let given {
+      list = given.list
+    } else {
+      let query = try await plan.inDeletionOrder(within: nil).query
+      let fetch = IdentifierFetch(query, from: plan.store, readers: 1, spill: BlockSpill())
+      list = try await fetch.run(store: plan.store.identity)
+    }
+    let subject = try PlannedRun.subject(list, plan.expected.recorded)
+    return PlannedRun(
+      of: job,
+      options.policy(of: job),
+      plan.statements,
+      plan.fingerprint(identifiersHash: given?.hash).text,
+      over: subject
+    ).digest
+  }
+
   package func check(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]

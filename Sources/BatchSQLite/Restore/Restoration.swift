@@ -33,8 +33,3 @@ package protocol RestoredRows: Sendable {
   var count: Int { get }
   var byteCount: Int { get }
 }
-
-extension BatchError.Code {
-  /// No records exist to undo a run.
-  public static let noUndo = Self(rawValue: "noUndo")
-}

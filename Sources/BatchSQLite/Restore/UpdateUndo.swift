@@ -86,8 +86,3 @@ extension SQLValue {
     return text.count <= 80 ? text : "\(text.prefix(60))…\(text.suffix(10))"
   }
 }
-
-extension BatchError.Code {
-  /// A row to be undone is not as the run left it.
-  public static let changedSince = Self(rawValue: "changedSince")
-}

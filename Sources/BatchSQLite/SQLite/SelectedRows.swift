@@ -14,6 +14,7 @@ package final class SelectedRows: Sendable {
   ///   - recorded: Those of them whose new values the run has recorded; the others that have
   ///     succeeded got the values that they had. Nil if it has recorded none.
   ///   - others: Those of them that have not succeeded.
+  /// - Throws: `BatchError` of code `damagedFile` if a list cannot be read.
   /// - Complexity: O(*n* log *n*) time if the list is not sorted. Keeps the packed list, 8 bytes per
   ///   key if keys are not integers, and 1 byte per key if some have not succeeded.
   package init(

@@ -47,7 +47,7 @@ extension RunLifeTests {
 
     // Another job does not get that of this one, but may have it set aside.
     // What was undone is undone again only if that is asked for.
-    try life.runUntold(">&-", fresh: world == .undo)
+    try life.runUntold(">&-", fresh: world.isUndo)
     try life.write(changed: true)
     if world.hasJobFile {
       #expect(try life.object("status")["next"] as? String == "refuse")

@@ -6,7 +6,7 @@ import Testing
 extension RunLifeTests {
   // MARK: IDs
 
-  @Test(arguments: World.all { $0 != .undo })
+  @Test(arguments: World.all { !$0.isUndo })
   func `the work of a run ID is done once, and other work waits for an unfinished run`(
     world: World
   ) throws {

@@ -19,6 +19,8 @@ enum World: String, CaseIterable, CustomTestStringConvertible {
   case postgresExport
   /// An export that processes share by tables.
   case postgresParts
+  /// The undo of an update that processes share by tables.
+  case postgresUndo
   #endif
 
   var testDescription: String { rawValue }
@@ -29,9 +31,18 @@ enum World: String, CaseIterable, CustomTestStringConvertible {
   /// Whether tables of the server keep the run, so that processes share it.
   var isShared: Bool {
     #if PostgreSQL
-    self == .postgres || self == .postgresParts
+    self == .postgres || self == .postgresParts || self == .postgresUndo
     #else
     false
+    #endif
+  }
+
+  /// Whether it undoes another run.
+  var isUndo: Bool {
+    #if PostgreSQL
+    self == .undo || self == .postgresUndo
+    #else
+    self == .undo
     #endif
   }
 
@@ -51,22 +62,22 @@ enum World: String, CaseIterable, CustomTestStringConvertible {
     case .sqliteExport, .undo: false
     #if PostgreSQL
     case .postgres: true
-    case .postgresExport, .postgresParts: false
+    case .postgresExport, .postgresParts, .postgresUndo: false
     #endif
     }
   }
 
   /// Whether the run is that of a job file, by `batch run`: with a plan, hooks and IDs.
-  var hasJobFile: Bool { self != .objects && self != .undo }
+  var hasJobFile: Bool { self != .objects && !isUndo }
   /// Whether a run has hooks, and may have an ID.
-  var hasHooks: Bool { self != .undo }
+  var hasHooks: Bool { !isUndo }
   /// Whether what has failed can be retried.
   var retries: Bool { adds }
 
   /// A new one.
   func make(rows: Int? = nil) throws -> any RunWorld {
     #if PostgreSQL
-    if self == .postgres || self == .postgresExport || self == .postgresParts {
+    if isShared || self == .postgresExport {
       return try ServerWorld(self, rows: rows)
     }
     #endif

@@ -18,12 +18,20 @@ final class ServerWorld: RunWorld {
     self.rows = rows ?? (world == .postgresParts ? 20_100 : 60)
     job = try SharedJob(rows: self.rows)
     try writeJob()
+    guard world == .postgresUndo else { return }
+    guard try job.batch("run", "job.json", "--quiet").status == 0 else {
+      throw CocoaError(.coderInvalidValue)
+    }
   }
 
   var directory: TemporaryDirectory { job.directory }
   var program: String { "batch" }
-  var command: [String] { ["run", "job.json"] }
-  var subject: String { "job.json" }
+  var command: [String] {
+    // What an undo does is named by its arguments, and not by the job.
+    [world.isUndo ? "undo" : "run", "job.json"]
+      + (world.isUndo && isChanged ? ["--ids", "some.ids"] : [])
+  }
+  var subject: String { world.isUndo ? "job.undo" : "job.json" }
 
   func writeJob() throws {
     var more: [String: Any] = [
@@ -34,9 +42,13 @@ final class ServerWorld: RunWorld {
       switch world {
       case .postgresExport: ["type": "export", "file": "out.ndjson", "format": "ndjson"]
       case .postgresParts: ["type": "export", "folder": "out", "format": "ndjson"]
-      default: ["type": "update", "set": ["n": isChanged ? "n + 2" : "n + 1"]]
+      default: ["type": "update", "set": ["n": isChanged && !world.isUndo ? "n + 2" : "n + 1"]]
       }
-    if isChanged, world != .postgres { action["columns"] = ["id"] }
+    if isChanged, !world.adds, !world.isUndo { action["columns"] = ["id"] }
+    if world.isUndo { more["undo"] = true }
+    if world.isUndo, isChanged, try !directory.names().contains("some.ids") {
+      try job.batch("ids", "job.json", "--output", "some.ids")
+    }
     if world == .postgresExport { more["checkpoint"] = ["interval": "1ms"] }
     more["action"] = action
     try job.writeJob(more.merging(settings) { $1 })
@@ -54,6 +66,11 @@ final class ServerWorld: RunWorld {
       )
       let parts = (manifest["parts"] as? [[String: Any]] ?? []).compactMap { $0["file"] as? String }
       return FileWorld.counts(ofLines: try parts.flatMap { try directory.read("out/\($0)") }, rows)
+    case .postgresUndo:
+      // A row that was restored has its old value.
+      return try job.counts().map { count in
+        count.hasPrefix("0 ") ? "1\(count.dropFirst())" : "0\(count.dropFirst())"
+      }.sorted()
     default: return try job.counts()
     }
   }

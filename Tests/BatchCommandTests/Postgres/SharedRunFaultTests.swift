@@ -1,4 +1,6 @@
 #if PostgreSQL
+import BatchIdentifiers
+import BatchPostgres
 import BatchTestSupport
 import Foundation
 import Testing
@@ -16,12 +18,72 @@ import Testing
       try hosts.run(round: round)
       #expect(try hosts.job.counts() == ["\(round) x 60000"], "seed \(seed), round \(round)")
     }
-    let kinds = hosts.counts.sorted { $0.key.rawValue < $1.key.rawValue }
-      .map { "\($0.value) x \($0.key)" }.joined(separator: ", ")
-    print(
-      "kill-postgres: \(hosts.count) faults (\(kinds)) in \(round) runs of 60,000 rows on four hosts,"
-        + " \(hosts.failureCount) of whose processes gave up and were started again, seed \(seed)"
+    hosts.report("runs", round, seed)
+  }
+
+  @Test
+  func `a run and its undo leave each row as it was or as others left it, despite random faults`()
+    async throws
+  {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["BATCH_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
+    var hosts = try FaultyHosts(rows: 60_000, seed: seed, undoing: true)
+    try hosts.job.database.run(
+      """
+      ALTER TABLE t ADD COLUMN other int NOT NULL DEFAULT 0;
+      CREATE TABLE writes (count bigint NOT NULL);
+      INSERT INTO writes VALUES (0)
+      """
     )
+    let writer = OtherWriter(hosts.job.database)
+    var round = 0
+    while hosts.count < FaultyHosts.faults {
+      round += 1
+      try hosts.run(round: 2 * round - 1)
+      #expect(try hosts.job.counts() == ["1 x 60000"], "seed \(seed), round \(round)")
+      // Somebody changes these rows after the run.
+      try hosts.job.database.run("UPDATE t SET n = 7 WHERE id % 1000 = \(round)")
+      try hosts.run(round: 2 * round)
+      #expect(
+        try hosts.job.counts() == ["0 x 59940", "7 x 60"],
+        "seed \(seed), round \(round)"
+      )
+      try hosts.job.database.run("UPDATE t SET n = 0 WHERE n = 7")
+    }
+    await writer.end()
+    let isSame = try hosts.job.database.text(
+      "SELECT (SELECT sum(other) FROM t) = (SELECT count FROM writes)"
+    )
+    #expect(isSame == "t", "seed \(seed)")
+    hosts.report("runs and undos", 2 * round, seed)
+  }
+}
+
+/// Another program that changes a column of random rows all the while, whatever happens to the server.
+private final class OtherWriter: Sendable {
+  private let isOver = Lock(false)
+  private let writing: Task<Void, Never>
+
+  init(_ database: TestPostgres) {
+    writing = Task.detached { [isOver] in
+      while !isOver.withLock({ $0 }) {
+        guard let session = try? database.session() else { continue }
+        while !isOver.withLock({ $0 }), !session.isLost {
+          _ = try? session.execute(
+            """
+            WITH written AS (
+              UPDATE t SET other = other + 1 WHERE id = (SELECT 1 + (random() * 59999)::int) RETURNING 1)
+            UPDATE writes SET count = count + (SELECT count(*) FROM written)
+            """
+          )
+        }
+      }
+    }
+  }
+
+  func end() async {
+    isOver.withLock { $0 = true }
+    await writing.value
   }
 }
 
@@ -53,6 +115,8 @@ private struct FaultyHosts {
   static let faults = ProcessInfo.processInfo.environment["BATCH_KILLS"].flatMap(Int.init) ?? 15
 
   let job: SharedJob
+  /// Whether every second run is the undo of the one before it.
+  private let isUndoing: Bool
   private(set) var counts: [Fault: Int] = [:]
   /// How many processes ended with a failure.
   private(set) var failureCount = 0
@@ -63,7 +127,8 @@ private struct FaultyHosts {
 
   var count: Int { counts.values.reduce(0, +) }
 
-  init(rows: Int, seed: UInt64) throws {
+  init(rows: Int, seed: UInt64, undoing isUndoing: Bool = false) throws {
+    self.isUndoing = isUndoing
     networks = (ProcessInfo.processInfo.environment["BATCH_HOSTS"] ?? "").split(separator: " ")
       .map { $0.split(separator: "=") }.map { (String($0[0]), String($0[1])) }
     cluster = try TestCluster(
@@ -72,7 +137,10 @@ private struct FaultyHosts {
     )
     job = try SharedJob(rows: rows, in: cluster)
     try job.writeJob(
-      ["database": ["url": "postgres://postgres@/\(job.database.name)", "lease": "1s"]]
+      [
+        "database": ["url": "postgres://postgres@/\(job.database.name)", "lease": "1s"],
+        "undo": isUndoing,
+      ]
     )
     generator = SeededGenerator(seed: seed)
   }
@@ -103,7 +171,10 @@ private struct FaultyHosts {
       }
       let result = hosts[place].program.wait()
       if let heals = hosts[place].heals { try heal(hosts[place], heals.fault) }
-      if result.status == 0 {
+      // Of an undo that others have finished, one that comes late is refused.
+      let isLate =
+        isUndo(round) && (result.status == 4 || result.errors.contains("was undone by run"))
+      if result.status == 0 || isLate {
         hosts.remove(at: place)
       } else {
         // A process gives up when it cannot reach the server for the time of a lease: with 6 if only the last write, that
@@ -118,12 +189,26 @@ private struct FaultyHosts {
     }
   }
 
+  private func isUndo(_ round: Int) -> Bool { isUndoing && round.isMultiple(of: 2) }
+
+  func report(_ runs: String, _ round: Int, _ seed: UInt64) {
+    let kinds = counts.sorted { $0.key.rawValue < $1.key.rawValue }
+      .map { "\($0.value) x \($0.key)" }.joined(separator: ", ")
+    print(
+      "kill-postgres: \(count) faults (\(kinds)) in \(round) \(runs) of 60,000 rows on four hosts,"
+        + " \(failureCount) of whose processes gave up and were started again, seed \(seed)"
+    )
+  }
+
   /// Starts a process; if it comes late, it finds the work done and begins no other run.
   private func start(
     _ round: Int,
     on network: (namespace: String, server: String)?
   ) throws -> BatchProgram {
-    let command = ["run", "job.json", "--quiet", "--run-id", "round \(round)"]
+    let command =
+      isUndo(round)
+      ? ["undo", "job.json", "--quiet"]
+      : ["run", "job.json", "--quiet", "--run-id", "round \(round)"]
     let server = ["PGHOST": network?.server ?? cluster.folder, "PGPORT": "\(cluster.port)"]
     guard let network else {
       return try BatchProgram(command, in: job.directory, environment: server)

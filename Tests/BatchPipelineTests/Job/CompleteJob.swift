@@ -87,6 +87,7 @@ enum CompleteJob {
       },
       "limits": { "runtime": "6h" },
       "undo": { "keep": "30d" },
+      "approval": { "by": 1 },
       "hooks": {
         "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
         "onThrottle": ["./hold"], "onStop": ["./stop"], "onCancel": ["./cancel"],

@@ -78,7 +78,10 @@ private struct NaiveStore {
       } else if names.integer(at: 1) == 0 {
         key = [columns.contains("rowid") ? "oid" : "rowid"]
       }
-      let list = (key + columns).map { "typeof(\(Self.quoted($0))) || quote(\(Self.quoted($0)))" }
+      // `quote` ends at a NUL.
+      let list = (key + columns).map(Self.quoted).map {
+        "typeof(\($0)) || quote(\($0)) || hex(CAST(\($0) AS BLOB))"
+      }
       let rows = try connection.prepare(
         "SELECT \(list.joined(separator: ", ")) FROM \(Self.quoted(name))"
       )

@@ -1,5 +1,6 @@
 #if PostgreSQL
 import BatchIdentifiers
+import BatchRuns
 import BatchTestSupport
 import Testing
 

@@ -28,6 +28,8 @@ struct SimulatedPart: RunPart {
     }
   }
 
+  func unapprovedPlan() -> PlannedRun? { nil }
+
   func summary() -> RunSummary { session.summary() }
 
   func makeProcessor() throws(BatchError) -> any ChunkProcessor {
