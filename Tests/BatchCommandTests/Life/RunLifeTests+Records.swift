@@ -106,6 +106,11 @@ extension RunLifeTests {
       )
       #expect(try life.run().names == ["resumed", "finished"])
       try life.expectDone()
+    #if PostgreSQL
+    case .postgresUndo:
+      // The run that it undoes is gone, too.
+      try life.expectRefusal(says: ["there is no run of the job that can be undone"])
+    #endif
     default:
       // Nobody else knows of it.
       #expect(try life.run().names == ["started", "finished"])
