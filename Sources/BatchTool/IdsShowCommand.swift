@@ -22,6 +22,9 @@ struct IdsShowCommand: AsyncParsableCommand {
   )
   var outcome = IdentifierSelection.Outcome.all
 
+  @Option(help: "Only the rows of the run's canary, or the rest: all, canary or rest.")
+  var part = IdentifierSelection.Part.all
+
   @Flag(
     help: """
       Print why identifiers failed, as CSV, or as JSON with --format json; with --count, how many \
@@ -41,7 +44,7 @@ struct IdsShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     if reasons { return try await printReasons() }
-    let selection = try await selection(of: source, outcome: outcome, run: recorded.run)
+    let selection = try await selection(of: source, outcome: outcome, part, run: recorded.run)
     try await output.emit(
       try selection.list,
       of: try await store,
@@ -62,7 +65,7 @@ struct IdsShowCommand: AsyncParsableCommand {
 
 extension IdsShowCommand {
   private func printReasons() async throws {
-    let selection = try await selection(of: source, outcome: .failed, run: recorded.run)
+    let selection = try await selection(of: source, outcome: .failed, part, run: recorded.run)
     if output.count {
       for reason in try selection.failureCounts(atMost: .max) {
         try Terminal.print("\(reason.count) \(reason.code): \(reason.message)")
@@ -95,28 +98,30 @@ extension String {
 func selection(
   of source: String,
   outcome: IdentifierSelection.Outcome = .all,
+  _ part: IdentifierSelection.Part = .all,
   run: String? = nil
 ) async throws(BatchError) -> IdentifierSelection {
   if source == Job.standardInputName {
-    return try await runRecords(named: source).identifiers(outcome, ofRun: run)
+    return try await runRecords(named: source).identifiers(outcome, part, ofRun: run)
   }
   let path = FilePath(source)
   guard Job.isJobFile(path) else {
     // Only the store knows which rows of a run by objects are done.
-    if outcome != .all || run != nil, let records = try? path.records() {
-      return try await records.identifiers(outcome, ofRun: run)
+    if outcome != .all || part != .all || run != nil, let records = try? path.records() {
+      return try await records.identifiers(outcome, part, ofRun: run)
     }
-    if run != nil {
+    if run != nil || part != .all {
       throw BatchError(
         .invalidJob,
-        "a file has the identifiers of one run",
+        "a file has the identifiers of one run, and not which are its canary",
         at: source,
-        remedy: "name the job file with --run"
+        remedy: "name the job file"
       )
     }
     return try IdentifierSelection(ofFile: path, outcome: outcome)
   }
-  return try await path.records().identifiers(outcome, ofRun: run)
+  return try await path.records().identifiers(outcome, part, ofRun: run)
 }
 
 extension IdentifierSelection.Outcome: ExpressibleByArgument {}
+extension IdentifierSelection.Part: ExpressibleByArgument {}

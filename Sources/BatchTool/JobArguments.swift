@@ -62,19 +62,9 @@ func runRecords(named argument: String) throws(BatchError) -> any RunRecords {
   return try Job.ofStandardInput().records
 }
 
-/// The work for an argument; throws `invalidJob` for a job on PostgreSQL.
-func requireWork(named argument: String, for command: String) throws(BatchError) -> any RunCause {
-  let cause = try runRecords(named: argument).cause
-  try cause.requireFile(for: command)
-  return cause
-}
-
-/// The job for an argument; throws `invalidJob` for a job on PostgreSQL, and for work without a job
-/// file.
-func requireJob(named argument: String, for command: String) throws(BatchError) -> Job {
-  let cause = try runRecords(named: argument).cause
-  try cause.requireFile(for: command)
-  guard let job = cause as? Job else {
+/// The job for an argument; throws `invalidJob` for work without a job file.
+func requireJob(named argument: String) throws(BatchError) -> Job {
+  guard let job = try runRecords(named: argument).cause as? Job else {
     throw BatchError(
       .invalidJob,
       "a run by objects, or one that undoes another, does not declare what it changes",

@@ -51,6 +51,11 @@ struct PlanText {
       ("entity", "\(report.entity), identified by \(key)"),
       ("matches", matches),
     ]
+    if let canary = job.canary, canary.rows < report.matches {
+      facts.append(
+        ("canary", "\(Format.count(canary.rows, "row")) first, then \(canary.wait.words)")
+      )
+    }
     if let digest = report.digest { facts.append(("digest", digest)) }
     if let file = report.identifiers {
       facts.append(("rows", "those in \(file), in its order"))
@@ -132,6 +137,17 @@ struct PlanText {
     return switch transform.program {
     case .handler(let name): "handler \(name.quotedForMessage)"
     case .command: "command"
+    }
+  }
+}
+
+extension RunPolicy.Canary.Wait {
+  /// What happens after the canary.
+  fileprivate var words: String {
+    switch self {
+    case .pause: "a pause until batch resume"
+    case .time(let time): "a wait of \(time.shown)"
+    case .verification: "a look whether they are as the run left them"
     }
   }
 }

@@ -11,18 +11,18 @@ struct PauseCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.pause(true) } }
+  func run() async throws { try await job.ask { $0.pause() } }
 }
 
 struct ResumeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Continues a paused run."
+    abstract: "Continues a run that is paused, or that waits after its canary."
   )
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.pause(false) } }
+  func run() async throws { try await job.ask { $0.resume() } }
 }
 
 struct CancelCommand: AsyncParsableCommand {

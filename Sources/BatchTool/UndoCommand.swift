@@ -33,6 +33,9 @@ struct UndoCommand: AsyncParsableCommand {
   )
   var ids: String?
 
+  @Option(help: "Undo only the rows of the run's canary, or the rest: all, canary or rest.")
+  var part = IdentifierSelection.Part.all
+
   @Flag(help: "Also undo rows that others have changed since.")
   var overwrite = false
 
@@ -42,16 +45,28 @@ struct UndoCommand: AsyncParsableCommand {
   @Flag(help: "Set an unfinished undo aside and start over.")
   var fresh = false
 
+  func validate() throws {
+    if ids != nil, part != .all { throw ValidationError("--ids and --part exclude each other.") }
+  }
+
   func run() async throws {
     var options = arguments.options(job)
     options.fresh = fresh
-    let list = try ids.map { path throws(BatchError) in
+    var list = try ids.map { path throws(BatchError) in
       try IdentifierFile(opening: FilePath(path)).load()
     }
+    if part != .all {
+      list = try await runRecords(named: job.job).identifiers(.all, part, ofRun: run).load()
+    }
     if plan { return try await show(list) }
-    try await arguments.perform(options) { options throws(BatchError) in
+    let cause = try runRecords(named: job.job).cause
+    // On a server, the undo has no checkpoint, and its name stands for it.
+    let source = cause.sharedServer.flatMap { _ in
+      cause.undoing.policy.checkpoint.path?.string.quotedForShell
+    }
+    try await arguments.perform(in: source, options) { options in
       BatchRun(
-        undoingWork: try runRecords(named: job.job).cause,
+        undoingWork: cause,
         run: run,
         only: list,
         overwriting: overwrite,

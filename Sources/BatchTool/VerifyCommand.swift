@@ -90,7 +90,7 @@ struct VerifyCommand: AsyncParsableCommand {
       choices.allowed = allow
       choices.limit = limit
       verification = try await Verification(
-        of: jobs.map { job throws(BatchError) in try requireJob(named: job, for: "batch verify") },
+        of: jobs.map { name throws(BatchError) in try requireJob(named: name) },
         against: FilePath(against),
         choices
       ) { progress.show($0) }
@@ -108,7 +108,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let report: UndoReport
     do throws(BatchError) {
       report = try await UndoReport(
-        undoingWork: requireWork(named: jobs[0], for: "batch verify"),
+        undoingWork: runRecords(named: jobs[0]).cause,
         run: runs.first,
         showing: limit
       )
@@ -132,6 +132,9 @@ struct VerifyCommand: AsyncParsableCommand {
         ("as the run left them", outcomes.succeeded), ("changed since", outcomes.failed),
         ("as before the run", outcomes.unchanged), ("gone", outcomes.vanished),
       ] where count > 0 { try Terminal.print("  \(name): \(rows(count))") }
+    }
+    if let undo = report.run.undo {
+      Terminal.warn("run \(report.run.run) was undone by run \(undo.run)")
     }
     if !report.isAsLeft { ExitStatus.failed.end() }
   }

@@ -181,6 +181,22 @@ import Testing
     #expect(lines.last == "  not checked: 2,000 rows in numbers.n: a program wrote it")
   }
 
+  @Test func `verify does not compute a time that depends on the time zone`() throws {
+    try run(JobText.update(["n": "unixepoch('2026-01-01', 'utc') + id"]))
+    let lines = try verify()
+    #expect(lines.last?.contains("it depends on the time zone: 'utc'") == true, "\(lines)")
+  }
+
+  @Test func `verify says that the run was undone`() throws {
+    try run(JobText.update(["n": "n + 1"], adding: ["undo": true]))
+    #expect(try BatchProgram.run("undo", "job.json", in: directory).status == 0)
+    for more in [["--against", "before.db"], []] {
+      let result = try BatchProgram(["verify", "job.json"] + more, in: directory).wait()
+      #expect(result.status == 1)
+      #expect(result.errors.contains("was undone by run"), "\(result.errors)")
+    }
+  }
+
   @Test func `verify compares what a program gave with the undo records`() throws {
     let action: [String: Any] = [
       "type": "transform", "columns": ["id"], "writes": ["n"],

@@ -111,6 +111,7 @@ extension JobDecoder {
     let checkpoint = section.section("checkpoint", decodeCheckpoint)
     let limits = section.section("limits", decodeLimits)
     let history = section.history("history")
+    let canary = section.section("canary", insteadOfNumber: "rows", decodeCanary)
     let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
     let approval = section.section("approval", insteadOfNumber: "by", decodeApproval)
     let hooks = section.section("hooks", decodeHooks)
@@ -133,6 +134,7 @@ extension JobDecoder {
       checkpoint: checkpoint ?? Job.Checkpoint(),
       limits: limits ?? Job.Limits(),
       history: history ?? .standard,
+      canary: canary,
       undo: undo,
       approval: approval,
       hooks: hooks ?? Job.Hooks(),
@@ -145,6 +147,14 @@ extension JobDecoder {
     let keep = section.duration("keep")
     section.finish()
     return keep.map { Job.Undo(keep: $0) } ?? Job.Undo()
+  }
+
+  private func decodeCanary(_ section: inout JobSection) -> Job.Canary {
+    let rows = section.integer("rows", required: true)
+    let wait = section.canaryWait("then") ?? .pause
+    let share = section.share("stopAfter")
+    section.finish()
+    return Job.Canary(rows: rows ?? 1, wait: wait, stopAfter: share)
   }
 
   private func decodeApproval(_ section: inout JobSection) -> Job.Approval {

@@ -181,6 +181,31 @@ extension JobSection {
     }
   }
 
+  /// Reads what a run waits for after its canary: `pause`, `verify`, or a time.
+  mutating func canaryWait(_ key: String) -> Job.Canary.Wait? {
+    quantity(key, expected: "\"pause\", \"verify\", or a time such as \"5m\"") {
+      text throws(BatchError) in
+      switch text {
+      case "pause": .pause
+      case "verify": .verification
+      default: .time(try Duration(parsing: text))
+      }
+    }
+  }
+
+  /// Reads a share, such as `1%` or `0.5 %`.
+  mutating func share(_ key: String) -> Double? {
+    quantity(key, expected: "a share such as \"1%\"") { text throws(BatchError) in
+      let number = text.last == "%" ? Double(text.dropLast().filter { $0 != " " }) : nil
+      if let number, number.isFinite { return number / 100 }
+      throw BatchError(
+        .invalidJob,
+        "\(text.quotedForMessage) is not a share",
+        remedy: "write one such as \"1%\""
+      )
+    }
+  }
+
   mutating func size(_ key: String) -> Int64? {
     quantity(key, expected: "a size such as \"64MB\"") { text throws(BatchError) in
       try ByteSize(parsing: text).bytes

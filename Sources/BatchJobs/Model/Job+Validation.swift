@@ -258,6 +258,23 @@ extension RunCause {
     return problems
   }
 
+  private func canaryProblems() -> [JobProblem] {
+    guard let canary = policy.canary else { return [] }
+    if !writes {
+      let reason = "an export changes no row that could be looked at first"
+      return [.init("canary", reason, remedy: "remove canary")]
+    }
+    if !keepsRecord {
+      let reason = "what follows a canary is recorded in the checkpoint, and there is none"
+      return [.init("canary", reason, remedy: "name checkpoint.path, or remove canary")]
+    }
+    if canary.wait == .verification, undo == nil {
+      let reason = "verify compares the rows with the undo records, and the job keeps none"
+      return [.init(JobPath("canary", "then"), reason, remedy: "add \"undo\": true")]
+    }
+    return []
+  }
+
   private func undoProblems() -> [JobProblem] {
     guard let undo else { return [] }
     var problems: [JobProblem] = []
@@ -321,7 +338,7 @@ extension RunCause {
         )
       )
     }
-    return problems + approvalProblems() + undoProblems() + outsideProblems()
+    return problems + canaryProblems() + approvalProblems() + undoProblems() + outsideProblems()
   }
 }
 

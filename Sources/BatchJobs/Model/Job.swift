@@ -68,6 +68,7 @@ public struct Job: Sendable {
     checkpoint: Checkpoint = Checkpoint(),
     limits: Limits = Limits(),
     history: History = .standard,
+    canary: Canary? = nil,
     undo: Undo? = nil,
     approval: Approval? = nil,
     hooks: Hooks = Hooks(),
@@ -89,7 +90,8 @@ public struct Job: Sendable {
       throttle: throttle,
       checkpoint: checkpoint,
       limits: limits,
-      history: history
+      history: history,
+      canary: canary
     )
     self.undo = undo
     self.approval = approval
@@ -110,6 +112,8 @@ public struct Job: Sendable {
   public typealias Checkpoint = RunPolicy.Checkpoint
   /// When to stop a run that can be resumed later.
   public typealias Limits = RunPolicy.Limits
+  /// The rows that a run processes first.
+  public typealias Canary = RunPolicy.Canary
   /// How many records of earlier runs to keep.
   public typealias History = RunPolicy.History
 

@@ -44,6 +44,7 @@ package struct ProgramWork: RunCause {
   package var sharedServer: Job.DatabaseOptions.Server? { nil }
   package var parameters: [String: ParameterDeclaration] { [:] }
   package var isRehearsal: Bool { false }
+  package var isInOrder: Bool { false }
   /// The run of a closure is recorded only if its policy specifies a checkpoint.
   package var keepsRecord: Bool { kind == .undo || policy.checkpoint.path != nil }
 

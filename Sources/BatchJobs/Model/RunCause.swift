@@ -30,6 +30,8 @@ package protocol RunCause: Sendable {
   var isRehearsal: Bool { get }
   /// Whether a record is kept, from which runs can resume.
   var keepsRecord: Bool { get }
+  /// Whether rows must be processed in the order of the list.
+  var isInOrder: Bool { get }
 
   func validate() throws(BatchError)
 
@@ -38,6 +40,11 @@ package protocol RunCause: Sendable {
 }
 
 extension RunCause {
+  /// The rows of a run's canary; nil if there is none.
+  package var canaryRows: RunMetadata.CanaryRows? {
+    policy.canary.map { .init(count: $0.rows, isInOrder: isInOrder) }
+  }
+
   /// The path in the policy or, without one, the name with `.batch`.
   package var checkpointPath: FilePath {
     policy.checkpoint.path ?? baseDirectory.appending("\(name).batch")
@@ -58,6 +65,7 @@ extension Job: RunCause {
     if case .delete(let delete) = action { delete.archive } else { nil }
   }
   package var keepsRecord: Bool { true }
+  package var isInOrder: Bool { source.isOrdered }
 
   package func words(of error: BatchError) -> BatchError { error.inWordsOfJobs }
 }

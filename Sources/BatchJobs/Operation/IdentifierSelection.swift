@@ -24,6 +24,16 @@ public struct IdentifierSelection: Sendable {
     case failed
   }
 
+  /// A part of a run.
+  public enum Part: String, CaseIterable, Sendable {
+    /// The whole run.
+    case all
+    /// The rows that the run processed first; none of a run without a canary.
+    case canary
+    /// The rows that it processes after its canary.
+    case rest
+  }
+
   private let all: PackedIdentifiers
   private let positions: PositionSet
   /// In list order; empty unless failed identifiers are selected.
@@ -33,17 +43,31 @@ public struct IdentifierSelection: Sendable {
 
   /// Selects identifiers of a run; `outcomes` are needed unless all are selected.
   ///
+  /// `canary` has the positions of the run's canary, which only matter for a part of it.
+  ///
   /// Throws `outcomeNotRecorded` if the outcomes were not recorded per row.
   package init(
     _ all: PackedIdentifiers,
     _ outcome: Outcome,
     _ outcomes: RowOutcomes?,
+    _ part: Part = .all,
+    canary: [Range<Int>] = [],
     permissions: FilePermissions
   ) throws(BatchError) {
     self.all = all
     self.permissions = permissions
-    positions = try outcomes?.positions(outcome, of: all.count) ?? PositionSet([0..<all.count])
-    failures = outcome == .failed ? outcomes?.failed ?? [] : []
+    var positions =
+      try outcomes?.positions(outcome, of: all.count) ?? PositionSet([0..<all.count])
+    let trial = PositionSet(canary)
+    var rest = PositionSet([0..<all.count])
+    rest.subtract(trial)
+    if part != .all { positions.subtract(part == .canary ? rest : trial) }
+    self.positions = positions
+    let failed = outcome == .failed ? outcomes?.failed ?? [] : []
+    failures = failed.filter { failure in
+      part == .all
+        || canary.contains { $0.contains(failure.position) } == (part == .canary)
+    }
   }
 
   /// Selects identifiers of an identifier file, or of a checkpoint by the outcomes in that file.

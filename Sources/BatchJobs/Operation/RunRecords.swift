@@ -29,6 +29,7 @@ package protocol RunRecords: Sendable {
 
   func identifiers(
     _ outcome: IdentifierSelection.Outcome,
+    _ part: IdentifierSelection.Part,
     ofRun name: String?
   ) async throws(BatchError) -> IdentifierSelection
 

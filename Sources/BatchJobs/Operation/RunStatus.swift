@@ -91,6 +91,9 @@ public struct RunStatus: Sendable {
   package var warnings: [String] = []
 
   package init(_ summary: RunSummary, in process: Int32?, next: NextStep) {
+    var summary = summary
+    // It has been approved since.
+    if summary.awaitsApproval, next.name != "awaitApproval" { summary.stopReason = nil }
     self.summary = summary
     self.process = process
     self.next = next

@@ -13,19 +13,23 @@ package struct UndoRequest: Sendable {
   package let overwrites: Bool
   /// Whether a run that was undone is undone again.
   package let isFresh: Bool
+  /// Whether the run may be alive, since its rows are only looked at.
+  package let mayBeAlive: Bool
 
   package init(
     of cause: any RunCause,
     run: String? = nil,
     only identifiers: IdentifierList? = nil,
     overwriting overwrites: Bool = false,
-    fresh isFresh: Bool = false
+    fresh isFresh: Bool = false,
+    whileAlive mayBeAlive: Bool = false
   ) {
     self.cause = cause
     self.run = run
     self.identifiers = identifiers
     self.overwrites = overwrites
     self.isFresh = isFresh
+    self.mayBeAlive = mayBeAlive
   }
 
   package var program: ProgramWork { cause.undoing }

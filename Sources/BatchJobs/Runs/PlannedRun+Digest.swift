@@ -27,6 +27,12 @@ extension PlannedRun {
       "subject": .string(subject),
       "settings": .object(Dictionary(settings) { first, _ in first }),
       "skip": .string("\(policy.skip.limit) \(policy.skip.ratio)"),
+      "hooks": .object(
+        Dictionary(
+          uniqueKeysWithValues: cause.hooks.commands.map { ($0.rawValue, CanonicalJSON($1)) }
+        )
+      ),
+      "canary": .string(policy.canary.map { "\($0.rows) \($0.wait) \($0.stopAfter ?? 1)" } ?? ""),
     ])
     self.init(
       digest: SHA256.hash(terms.text),
@@ -113,8 +119,8 @@ extension RunMetadata {
     else {
       throw BatchError(
         .planChanged,
-        "what the run would do is no longer the plan \(planned.short) of its beginning: settings of chunk, throttle,"
-          + " skip or approval have changed, or another plan was named",
+        "what the run would do is no longer the plan \(planned.short) of its beginning: statements,"
+          + " triggers, hooks or settings have changed, or another plan was named",
         at: place,
         remedy: "change them back, or run with --fresh to plan again"
       )

@@ -20,6 +20,7 @@ extension RunCause {
     }
     // Rows that others have changed since do not count as failures that the job allows.
     work.policy.skip = RunPolicy.Skip(limit: RunPolicy.skipLimit)
+    work.policy.canary = nil
     // No other job's checkpoint has this name unless the job specifies it.
     work.policy.checkpoint.path = path.removingLastComponent().appending(
       "\(path.stem ?? name).undo"

@@ -102,3 +102,19 @@ extension RunMetadata {
     )
   }
 }
+
+extension RunMetadata {
+  /// The parameters of the run: those that it recorded, and the given ones where it did not.
+  package func parameters(
+    of job: Job,
+    given texts: [String]
+  ) throws(BatchError) -> ParameterValues {
+    func name(_ text: String) -> Substring { text.prefix { $0 != "=" } }
+    let given = texts.filter { job.parameters[String(name($0))] != nil }
+    let names = Set(given.map(name))
+    let recorded = parametersToGive(to: job).compactMap(\.argument)
+    var options = RunOptions()
+    options.parameterTexts = recorded.filter { !names.contains(name($0)) } + given
+    return try options.parameters(of: job, for: RunIdentity(self))
+  }
+}

@@ -119,6 +119,7 @@ struct FileRecords: RunRecords {
 
   func identifiers(
     _ outcome: IdentifierSelection.Outcome,
+    _ part: IdentifierSelection.Part,
     ofRun name: String?
   ) async throws(BatchError) -> IdentifierSelection {
     let checkpoint = try Checkpoint.ofRun(name, of: cause)
@@ -126,6 +127,8 @@ struct FileRecords: RunRecords {
       checkpoint.list,
       outcome,
       outcome == .all ? nil : await checkpoint.rowOutcomes(of: cause),
+      part,
+      canary: checkpoint.metadata.canaryPositions(of: checkpoint.list.count),
       permissions: cause.files.permissions
     )
   }

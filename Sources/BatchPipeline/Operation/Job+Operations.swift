@@ -87,15 +87,17 @@ extension Job {
   ///
   /// - Parameters:
   ///   - outcome: The outcome to select.
+  ///   - part: The part of the run to select from.
   ///   - run: The UUID of one of the last runs, or the beginning of it; nil for the last run.
   /// - Returns: The selection, which reads the identifiers on demand.
   /// - Throws: `BatchError` if there is no such run, or of code `outcomeNotRecorded` if the
   ///   outcomes were not recorded per row.
   public func identifiers(
     _ outcome: IdentifierSelection.Outcome,
+    part: IdentifierSelection.Part = .all,
     ofRun run: String? = nil
   ) async throws(BatchError) -> IdentifierSelection {
-    try await records.identifiers(outcome, ofRun: run)
+    try await records.identifiers(outcome, part, ofRun: run)
   }
 
   /// Writes a run's report again from its record, replacing an earlier one.

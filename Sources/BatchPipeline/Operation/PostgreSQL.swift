@@ -77,6 +77,36 @@ extension UndoWork {
   }
 }
 
+extension Verification {
+  /// Compares the table of a job on a server with a copy of it; nil if the jobs are for files.
+  init?(
+    onServerOf jobs: [Job],
+    against table: String,
+    _ choices: Choices
+  ) async throws(BatchError) {
+    guard let job = jobs.first(where: { $0.database.server != nil }) else { return nil }
+    guard jobs.count == 1, choices.runs.count <= 1 else {
+      throw BatchError(
+        .invalidJob,
+        "on PostgreSQL, one run is verified at a time",
+        at: job.name,
+        remedy: "name one job, and one run"
+      )
+    }
+    self = try await job.inSession { session throws(BatchError) in
+      try Verification(
+        of: job,
+        againstTable: table,
+        run: choices.runs.first,
+        choices.parameters,
+        allowing: choices.allowed,
+        limit: choices.limit,
+        in: session
+      )
+    }
+  }
+}
+
 extension UndoReport {
   /// The effect of undoing a run on a server; nil if the run is recorded in a file.
   init?(onServer request: UndoRequest, showing limit: Int) async throws(BatchError) {
@@ -87,14 +117,7 @@ extension UndoReport {
         preconditionFailure("an undo that is none")
       }
       let run = undone.recorded.run
-      let options = TransactionOptions(
-        .repeatableRead,
-        isReadOnly: true,
-        searchPath: plan.query.path
-      )
-      let (outcomes, left) = try session.transaction(options) { () throws(BatchError) in
-        try undo.foresee(undone.list, telling: limit, in: session)
-      }
+      let (outcomes, left) = try plan.foreseenUndo(telling: limit, in: session)
       let runs = try TableWork.job(job, [:]).undoableRuns(RunTables(of: session), in: session)
       let wanted = try request.identifiers?.sortedUnique().count ?? 0
       let unknown = [request.wordsOfUnknown(wanted - undone.list.count)].compactMap(\.self)
@@ -384,6 +407,14 @@ extension UndoWork {
 
 extension UndoReport {
   init?(onServer request: UndoRequest, showing limit: Int) async throws(BatchError) { return nil }
+}
+
+extension Verification {
+  init?(
+    onServerOf jobs: [Job],
+    against table: String,
+    _ choices: Choices
+  ) async throws(BatchError) { return nil }
 }
 
 extension DatabaseSchema {

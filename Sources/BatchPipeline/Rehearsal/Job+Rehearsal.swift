@@ -16,6 +16,8 @@ extension Job {
     job.throttle = Throttle(maximumWAL: policy.throttle.maximumWAL)
     job.limits = Limits()
     job.hooks = Hooks()
+    job.canary = nil
+    job.approval = nil
     job.report = nil
     if case .export(var export) = action {
       export.file = folder.output.appending(export.file.lastComponent?.string ?? "output")

@@ -31,11 +31,12 @@ package final class FilePart: RunPart {
     self.session = session
     self.stop = stop
     self.onEvent = onEvent
+    session.beginTrial(by: cause.policy)
   }
 
   package var onFailure: FailurePolicy { session.failurePolicy(cause.policy.skip) }
 
-  package var positions: RunPositions { .all(session.remaining) }
+  package var positions: RunPositions { .all(session.positions) }
   package var meanChunkSize: Int? { session.meanChunkSize }
   package var spareWorkers: Int { plan.spareWorkers }
   package var start: ContinuousClock.Instant { session.start }
@@ -55,7 +56,18 @@ package final class FilePart: RunPart {
 
   package func summary() -> RunSummary { session.summary() }
 
-  package func unapprovedPlan() -> PlannedRun? { session.checkpoint.unapprovedPlan(of: cause) }
+  /// A run that has begun with its rows was approved.
+  package func unapprovedPlan() -> PlannedRun? {
+    session.done.count > 0 ? nil : session.checkpoint.unapprovedPlan(of: cause)
+  }
+
+  package var isTrying: Bool { session.isTrying }
+
+  package func canaryGate(_ asked: RunControl) async throws(BatchError) -> RunGate? {
+    try await session.canaryGate(asked) { () throws(BatchError) in
+      try await plan.differenceFromRecords(ofRun: session.run)
+    }
+  }
 
   package func makeProcessor() async throws(BatchError) -> any ChunkProcessor {
     let processor: any ChunkProcessor

@@ -85,6 +85,7 @@ extension FileRecord {
       metadata.database = FileSystem.absolute(cause.database.path).string
     }
     metadata.runID = options.runID
+    metadata.canary = cause.canaryRows
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
     metadata.invocation = cause.invocation(commandLine: options.commandLine)

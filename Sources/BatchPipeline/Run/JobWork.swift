@@ -133,7 +133,7 @@ extension JobPlan: StoreRunPlan {
   package func wait(of least: Duration) -> String? { children?.silence(of: least) }
 
   package var statement: String? {
-    if case .change(let change, _) = work { change.statements.last } else { statements.last }
+    if case .change(let change, _) = work { change.statements.last } else { ownStatements.last }
   }
 
   package func stop() throws(BatchError) { try children?.close() }

@@ -114,6 +114,9 @@ package protocol RunPlan: Sendable {
     for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger)
 
+  /// The first difference between the rows that a run has changed and its undo records, in words.
+  func differenceFromRecords(ofRun run: String) async throws(BatchError) -> String?
+
   /// Leftovers of a finished run that others must deal with, in words.
   func leftovers() async -> [String]
 
@@ -163,6 +166,8 @@ extension RunPlan {
   package var statements: [String] { [] }
 
   package var statement: String? { nil }
+
+  package func differenceFromRecords(ofRun run: String) async throws(BatchError) -> String? { nil }
 
   package func leftovers() async -> [String] { [] }
 

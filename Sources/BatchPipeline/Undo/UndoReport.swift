@@ -45,6 +45,7 @@ public struct UndoReport: Sendable, Encodable {
     run: String? = nil,
     only identifiers: IdentifierList? = nil,
     overwriting overwrites: Bool = false,
+    whileAlive mayBeAlive: Bool = false,
     showing limit: Int = 5
   ) async throws(BatchError) {
     let request = UndoRequest(
@@ -52,7 +53,8 @@ public struct UndoReport: Sendable, Encodable {
       run: run,
       only: identifiers,
       overwriting: overwrites,
-      fresh: true
+      fresh: true,
+      whileAlive: mayBeAlive
     )
     if let report = try await UndoReport(onServer: request, showing: limit) {
       self = report

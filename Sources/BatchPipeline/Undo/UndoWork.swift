@@ -331,7 +331,9 @@ extension Store {
     let name = work.name
     let undos = try await undoableRuns(ofJob: name)
     let runs = try await runs(ofJob: name)
-    if let alive = runs.first(where: { $0.process != nil }) { throw alive.isAlive }
+    if !work.request.mayBeAlive, let alive = runs.first(where: { $0.process != nil }) {
+      throw alive.isAlive
+    }
     let undoable = undos.map { UndoableRun($0) }
     let unrecorded = runs.filter { run in
       run.done.outcomes.succeeded > 0 && !undos.contains { $0.run == run.run }

@@ -26,6 +26,10 @@ extension Verification {
     _ choices: Choices = .init(),
     progress: @escaping @Sendable (Int) -> Void = { _ in }
   ) async throws(BatchError) {
+    if let verification = try await Verification(onServerOf: jobs, against: file.string, choices) {
+      self = verification
+      return
+    }
     let runs = try await VerifiedRun.all(of: jobs, choices)
     let store = runs[0].store
     let copy = try store.copy(named: file.string, of: runs.compactMap(\.changes))
@@ -69,6 +73,10 @@ extension Verification {
         "most rows of \(table.quotedForMessage) differ, and it has no INTEGER PRIMARY KEY: its rows may have"
           + " got new rowids, as after VACUUM; compare with a copy of the file"
       }
+    for run in runs {
+      let undo = CompletedUndo(of: run.description.run, ofWork: run.job)
+      if let undo { notes.append("run \(run.description.run) was undone by run \(undo.run)") }
+    }
     // What an earlier run gave, a later one may have replaced.
     if let last = runs.last, last.hasAnswers, let table = last.changes?.table {
       try await compareAnswers(of: last, in: table, limit: choices.limit)

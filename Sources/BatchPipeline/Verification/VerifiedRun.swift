@@ -69,7 +69,7 @@ struct VerifiedRun {
     of job: Job,
     _ texts: [String]
   ) async throws(BatchError) {
-    let parameters = try checkpoint.parameters(of: job, given: texts)
+    let parameters = try checkpoint.metadata.parameters(of: job, given: texts)
     try checkpoint.refuse(unless: job, parameters)
     if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
       throw BatchError(
@@ -139,21 +139,5 @@ extension Store {
     let header = checkpoint.list.header
     return try UndoLog<UndoRecord>(of: undo, in: self, reversed: false)
       .identifiers(identity, ofEntity: header.entityName, header.keyKind).packed
-  }
-}
-
-extension Checkpoint {
-  /// The parameters of the run: those that it recorded, and the given ones where it did not.
-  fileprivate func parameters(
-    of job: Job,
-    given texts: [String]
-  ) throws(BatchError) -> ParameterValues {
-    func name(_ text: String) -> Substring { text.prefix { $0 != "=" } }
-    let given = texts.filter { job.parameters[String(name($0))] != nil }
-    let names = Set(given.map(name))
-    let recorded = metadata.parametersToGive(to: job).compactMap(\.argument)
-    var options = RunOptions()
-    options.parameterTexts = recorded.filter { !names.contains(name($0)) } + given
-    return try options.parameters(of: job, for: RunIdentity(metadata))
   }
 }

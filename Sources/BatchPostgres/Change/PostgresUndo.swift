@@ -18,6 +18,8 @@ package struct PostgresUndo: Sendable {
   package let isInOrder: Bool
   /// Whether triggers may change what is restored.
   let firesTriggers: Bool
+  /// Whether each row of an update has its own statement: values that rows have exchanged would meet.
+  private let isOneByOne: Bool
   /// The schema required for a change; nil before a run begins.
   package var expected: ExpectedTables?
 
@@ -38,14 +40,14 @@ package struct PostgresUndo: Sendable {
     isInOrder = table.isAffectedByOrder(
       of: records.isDeletion ? nil : records.columns.map(\.name)
     )
+    isOneByOne =
+      !records.isDeletion
+      && table.isAffectedByOrder(of: records.columns.map(\.name), inOneStatement: true)
     firesTriggers = try table.firesTriggers(
       on: records.isDeletion ? .insert : .update,
       in: session
     )
   }
-
-  /// Whether each row of an update has its own statement: values that rows have exchanged would meet.
-  private var isOneByOne: Bool { isInOrder && !records.isDeletion }
 
   package func expectedTables(
     in database: PostgresDatabase,
@@ -186,8 +188,9 @@ package struct PostgresUndo: Sendable {
       }
       return "CASE WHEN NOT \(Self.same([now], [left])) THEN pg_catalog.concat(\(words)) END"
     }
-    return
-      "pg_catalog.concat_ws('; ', \((parts.isEmpty ? ["NULL"] : parts).joined(separator: ", ")))"
+    // An array, since a function takes at most a hundred arguments.
+    let all = "ARRAY[\(parts.joined(separator: ", "))]::pg_catalog.text[]"
+    return "pg_catalog.array_to_string(\(all), '; ')"
   }
 
   /// The query for the state of each row: the number of its key, its state, and what is different.
@@ -207,7 +210,13 @@ package struct PostgresUndo: Sendable {
       ? (
         "somebody has inserted a row with the key since",
         "use --overwrite to give it the values of the deleted one"
-      ) : ("somebody has changed the row since", "use --overwrite to undo it anyway")
+      )
+      : (
+        firesTriggers
+          ? "somebody, or a trigger, has changed the row since"
+          : "somebody has changed the row since",
+        "use --overwrite to undo it anyway"
+      )
     return BatchError(
       .changedSince,
       "\(what): \(difference ?? "")",

@@ -261,7 +261,8 @@ package struct RowKeys: ChunkKeyList {
   // exists.
   private static let alias = "\"_batch_keys\""
 
-  private static func column(_ index: Int) -> String { "\(alias).\"_batch_\(index + 1)\"" }
+  /// A column of the relation of keys.
+  static func column(_ index: Int) -> String { "\(alias).\"_batch_\(index + 1)\"" }
 
   private static func columns(_ count: Int) -> String {
     PostgresName.list((1...count).map { "_batch_\($0)" })

@@ -21,28 +21,32 @@ package struct UndoRecords: Sendable {
   package let isDeletion: Bool
   let schema: String
 
-  /// `columns` are the names of those that an update sets; nil if rows are deleted.
+  /// `columns` are the names of the recorded ones, and `isDeletion` is whether rows are deleted.
+  ///
+  /// Values are found again by the order of these names, whatever the order of the table's columns is then.
   package init(
     ofRun run: String,
     inSchema schema: String,
     over table: PostgresTable,
     key: PostgresKey,
-    setting columns: [String]?
+    recording columns: [String],
+    deleting isDeletion: Bool
   ) throws(BatchError) {
     self.run = run
     self.table = table
     self.key = key
-    isDeletion = columns == nil
+    self.isDeletion = isDeletion
     self.schema = schema
-    if let columns {
-      self.columns = try columns.map { name throws(BatchError) in
-        try table.requireColumn(named: name)
-      }
-    } else {
-      self.columns = table.columns.filter { column in
-        !column.isGenerated && !key.columns.contains { $0.name == column.name }
-      }
+    self.columns = try columns.map { name throws(BatchError) in
+      try table.requireColumn(named: name)
     }
+  }
+
+  /// The columns to record of deleted rows: all that can be set.
+  static func columns(ofDeleted table: PostgresTable, besides key: PostgresKey) -> [String] {
+    table.columns.filter { column in
+      !column.isGenerated && !key.columns.contains { $0.name == column.name }
+    }.map(\.name)
   }
 
   /// The name of the table.

@@ -53,6 +53,20 @@ struct ParseTreeCheck {
     return volatile == nil
   }
 
+  /// Whether the expression asks for the present time.
+  func dependsOnTime() throws(BatchError) -> Bool {
+    if tree.nodes.contains("SQLVALUEFUNCTION") { return true }
+    let found = try session.text(
+      """
+      SELECT 1 FROM pg_catalog.pg_proc WHERE oid = ANY ($1::oid[]) AND pronamespace = 'pg_catalog'::regnamespace
+        AND (proname IN ('now', 'transaction_timestamp', 'statement_timestamp') OR proname = 'age' AND pronargs = 1)
+      LIMIT 1
+      """,
+      .literal(Self.array(tree.functions))
+    )
+    return found != nil
+  }
+
   /// The first function, called directly or by an operator, that is not allowed.
   private func refusedFunction() throws(BatchError) -> String? {
     let rows = try session.execute(

@@ -33,6 +33,8 @@ package struct CheckedExpression: Sendable {
   /// Whether the result depends only on the row, the parameters and the time, because it reads no
   /// other rows and calls no function with varying results.
   package var isAboutRow = true
+  /// Whether the result depends on the time.
+  package var dependsOnTime = false
   /// The columns that it reads, by the OIDs of their tables; 0 stands for a whole row.
   package var reads: [Int64: Set<Int64>] = [:]
 

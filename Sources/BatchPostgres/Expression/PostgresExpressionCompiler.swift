@@ -40,7 +40,7 @@ package struct PostgresExpressionCompiler {
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   package func condition(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
     var checked = try read(expression)
-    (checked.isAboutRow, checked.reads) = try check(checked) { sql, name in
+    try check(&checked) { sql, name in
       "SELECT 1 AS \(name) FROM \(table.sql) WHERE \(sql)"
     }
     return checked
@@ -55,7 +55,7 @@ package struct PostgresExpressionCompiler {
     var checked = try read(expression)
     let column = try table.requireColumn(named: column)
     let target = PostgresName.quoted(column.name)
-    (checked.isAboutRow, checked.reads) = try check(checked, for: column.name) { sql, name in
+    try check(&checked, for: column.name) { sql, name in
       "UPDATE \(table.sql) SET \(target) = \(sql) WHERE false RETURNING 1 AS \(name)"
     }
     return checked
@@ -88,31 +88,33 @@ package struct PostgresExpressionCompiler {
 
   // MARK: The statement
 
-  /// Returns whether the expression depends on the row alone, and the columns that it reads.
+  /// Notes what the expression depends on, and the columns that it reads.
   private func check(
-    _ checked: CheckedExpression,
+    _ checked: inout CheckedExpression,
     for target: String? = nil,
     in statement: (_ sql: String, _ guardName: String) -> String
-  ) throws(BatchError) -> (isAboutRow: Bool, reads: [Int64: Set<Int64>]) {
+  ) throws(BatchError) {
     let expression = checked.expression
     let blank = try tree(of: checked.sqlWithoutLiterals(parameters), in: statement, expression)
-    let isAboutRow = try check(blank, for: target, expression)
+    try check(blank, for: target, expression, &checked)
     let tree = try tree(of: checked.sql(parameters, .place), in: statement, expression)
-    return (try tree == blank ? isAboutRow : check(tree, for: target, expression), tree.reads)
+    if tree != blank { try check(tree, for: target, expression, &checked) }
+    checked.reads = tree.reads
   }
 
-  /// Returns whether the expression depends on the row alone.
   private func check(
     _ tree: ParseTree,
     for target: String?,
-    _ expression: PostgresExpression
-  ) throws(BatchError) -> Bool {
+    _ expression: PostgresExpression,
+    _ checked: inout CheckedExpression
+  ) throws(BatchError) {
     // In a separate transaction, in which the server prints no parse trees.
-    try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
-      () throws(BatchError) in
+    (checked.isAboutRow, checked.dependsOnTime) = try session.transaction(
+      TransactionOptions(isReadOnly: true, searchPath: path)
+    ) { () throws(BatchError) in
       let check = ParseTreeCheck(session: session, table: table, tree: tree, target: target)
       try check.check(expression)
-      return try check.isAboutRow()
+      return (try check.isAboutRow(), try check.dependsOnTime())
     }
   }
 

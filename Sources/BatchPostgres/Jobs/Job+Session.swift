@@ -95,6 +95,18 @@ extension RunCause {
   }
 }
 
+extension BatchError {
+  /// The error for a run whose list was removed.
+  static func identifiersGone(ofRun run: String, at place: String) -> BatchError {
+    BatchError(
+      .outcomeNotRecorded,
+      "the identifiers of run \(run) are gone from the database",
+      at: place,
+      remedy: "batch cleanup removes them; they cannot be restored"
+    )
+  }
+}
+
 extension RunTables {
   /// Refuses to begin a run of a job while an unfinished one over the same table, given by its
   /// identity, is recorded in another schema.

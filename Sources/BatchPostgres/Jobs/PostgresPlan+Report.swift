@@ -128,7 +128,8 @@ extension PostgresPlan {
   package var statements: [String] {
     var plan = self
     plan.work = work.recording(undo?.renamed("…"))
-    return [query.statementText] + [try? plan.statementText()].compactMap(\.self)
+    let triggers = table.triggers.filter(\.isEnabled).map { "\($0.definition) \($0.function)" }
+    return [query.statementText] + [try? plan.statementText()].compactMap(\.self) + triggers
   }
 
   func statementText() throws(BatchError) -> String {

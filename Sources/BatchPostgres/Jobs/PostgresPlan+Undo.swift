@@ -1,6 +1,6 @@
 #if PostgreSQL
 package import BatchJobs
-import BatchRuns
+package import BatchRuns
 package import BatchIdentifiers
 import SystemPackage
 
@@ -52,7 +52,8 @@ extension PostgresPlan {
         inSchema: tables.schema,
         over: table,
         key: key,
-        setting: run.columns
+        recording: run.columns,
+        deleting: run.isDeletion
       )
       try records.requireFit(in: session)
     } catch {
@@ -86,6 +87,21 @@ extension PostgresPlan {
       undo.expecting(expected),
       UndoneRun(request: request, recorded: run, list: list)
     )
+  }
+
+  /// How the rows of an undo would end, and the first messages about those that it would leave; read
+  /// in one transaction.
+  package func foreseenUndo(
+    telling limit: Int,
+    in session: PostgresSession
+  ) throws(BatchError) -> (Outcomes, [String]) {
+    guard case .undo(let undo, let undone) = work else {
+      preconditionFailure("an undo that is none")
+    }
+    let options = TransactionOptions(.repeatableRead, isReadOnly: true, searchPath: query.path)
+    return try session.transaction(options) { () throws(BatchError) in
+      try undo.foresee(undone.list, telling: limit, in: session)
+    }
   }
 
   /// The run that is undone; nil for a job.

@@ -413,7 +413,8 @@ extension PostgresPlan.Work {
       inSchema: RunTables(of: session).schema,
       over: table,
       key: key,
-      setting: columns
+      recording: columns ?? UndoRecords.columns(ofDeleted: table, besides: key),
+      deleting: columns == nil
     )
   }
 

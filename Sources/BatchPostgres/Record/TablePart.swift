@@ -31,6 +31,10 @@ package final class TablePart: RunPart {
   private var ending: RunStateMachine.Ending?
   private var failure: BatchError?
   private var reason: String?
+  /// The trial of the run; nil once it is over.
+  private var trial: CanaryTrial?
+  /// How often the run had been asked to continue when its canary was done.
+  private var resumptionsBefore: Int?
   /// Whether this process ended the run, and therefore reports the end.
   private var hasEndedRun = false
 
@@ -66,6 +70,13 @@ package final class TablePart: RunPart {
       try await tables.snapshot(ofRun: run.run, at: address, within: lease, by: own),
       stop.waits
     )
+    var trial = CanaryTrial(of: try run.described(), terms.policy, total: run.total)
+    if trial != nil {
+      let isOver = try await own.persistently(within: lease) { session throws(BatchError) in
+        try tables.isCanaryOver(ofRun: run.run, in: session)
+      }
+      if isOver { trial = nil }
+    }
     try await presence.join(within: lease)
     watching = Task { await session.watch(run.run, in: tables, by: own, as: presence) }
     spans = LeasedSpans(
@@ -74,6 +85,8 @@ package final class TablePart: RunPart {
       key: plan.key,
       by: connection("batch.spans")
     )
+    self.trial = trial
+    spans.claimOnly(trial?.positions)
     (self.run, self.plan, self.tables, self.terms) = (run, plan, tables, terms)
     (self.hooks, self.stop, self.onEvent) = (hooks, stop, onEvent)
     (self.own, self.session, self.presence) = (own, session, presence)
@@ -103,6 +116,45 @@ package final class TablePart: RunPart {
     guard try run.described().planned?.approvals ?? 0 > 0 else { return nil }
     return try await own.persistently(within: lease) { session throws(BatchError) in
       try tables.unapprovedPlan(of: run, in: session)
+    }
+  }
+
+  package var isTrying: Bool { trial != nil }
+
+  package func canaryGate(_ asked: RunControl) async throws(BatchError) -> RunGate? {
+    guard let trial else { return nil }
+    let resumptions = asked.resumptions ?? 0
+    resumptionsBefore = resumptionsBefore ?? resumptions
+    let (tables, run) = (tables, run.run)
+    let done = try await own.persistently(within: lease) { session throws(BatchError) in
+      try tables.canary(ofRun: run, in: session)
+    }
+    if let done {
+      let gate = try await trial.gate(
+        failed: done.failed,
+        waited: done.waited,
+        isResumed: resumptions > resumptionsBefore ?? 0,
+        difference: differenceFromRecords
+      )
+      if let gate { return gate }
+      try await own.persistently(within: lease) { session throws(BatchError) in
+        try tables.endCanary(ofRun: run, in: session)
+      }
+    }
+    self.trial = nil
+    spans.claimOnly(nil)
+    return nil
+  }
+
+  /// The first difference between the changed rows and what the undo records say of them.
+  private func differenceFromRecords() async throws(BatchError) -> String? {
+    let (job, run) = (plan.job, run.run)
+    return try await job.inSession { session throws(BatchError) in
+      let request = UndoRequest(of: job, run: run, fresh: true)
+      let plan = try PostgresPlan(undoing: request, of: job, in: session)
+      let (outcomes, left) = try plan.foreseenUndo(telling: 1, in: session)
+      if outcomes.succeeded == outcomes.total { return nil }
+      return left.first ?? "rows are gone, or as before"
     }
   }
 

@@ -138,7 +138,8 @@ extension TableRecord {
         }
         try plan.beginUndo(in: tables, session)
         let description = try TableRun.Description(metadata, expecting: expected)
-        try tables.begin(run, description, over: list, in: session)
+        let canary = metadata.canaryPositions(of: list.count)
+        try tables.begin(run, description, over: list, canary: canary, in: session)
         try session.commit()
         return try tables.runs(ofJob: name, in: session).first { $0.run == run }
       }
@@ -169,6 +170,7 @@ extension TableRecord {
     metadata.table = plan.tableIdentity
     metadata.database = plan.address.description
     metadata.runID = options.runID
+    metadata.canary = cause.canaryRows
     metadata.invocation = cause.invocation(commandLine: options.commandLine)
     metadata.undone = plan.undone?.recorded.run.run
     metadata.undoableRows = plan.undone?.recorded.undoable.rows

@@ -93,6 +93,7 @@ package struct TableRecords: RunRecords {
 
   package func identifiers(
     _ outcome: IdentifierSelection.Outcome,
+    _ part: IdentifierSelection.Part,
     ofRun name: String?
   ) async throws(BatchError) -> IdentifierSelection {
     try await cause.inSession { [work] session throws(BatchError) in
@@ -100,17 +101,14 @@ package struct TableRecords: RunRecords {
       let run = try work.cause.sharedRun(name, tables, in: session)
       let list = try tables.list(ofRun: run.run, in: session).packed
       guard list.count == run.total else {
-        throw BatchError(
-          .outcomeNotRecorded,
-          "the identifiers of run \(run.run) are gone from the database",
-          at: session.address.description,
-          remedy: "batch cleanup removes them; they cannot be restored"
-        )
+        throw .identifiersGone(ofRun: run.run, at: session.address.description)
       }
       return try IdentifierSelection(
         list,
         outcome,
         outcome == .all ? nil : tables.rowOutcomes(ofRun: run.run, in: session),
+        part,
+        canary: run.described().canaryPositions(of: run.total),
         permissions: work.cause.files.permissions
       )
     }

@@ -31,6 +31,8 @@ package final class LeasedSpans: SpanSource {
   private let (table, key): (PostgresTable, PostgresKey)
   private let connection: PostgresConnection
   private let spans = Lock<[Int: Span]>([:])
+  /// The only positions that are claimed while the run's canary is on trial; nil for all.
+  private let trial = Lock<[Range<Int>]?>(nil)
 
   var inOrder: Bool { claims.inOrder }
 
@@ -45,6 +47,9 @@ package final class LeasedSpans: SpanSource {
     self.connection = connection
   }
 
+  /// Claims only spans of these positions from now on; nil for all.
+  func claimOnly(_ positions: [Range<Int>]?) { trial.withLock { $0 = positions } }
+
   /// - Throws: `BatchError` of code `leaseLost` if the process has no such span.
   package func span(of positions: Range<Int>) throws(BatchError) -> Span {
     let found = spans.withLock { spans in
@@ -57,9 +62,10 @@ package final class LeasedSpans: SpanSource {
   package func claim(besides own: [Range<Int>]) async throws(BatchError) -> SpanClaim {
     let known = own.map(\.lowerBound)
     let (claims, table, key) = (claims, table, key)
+    let trial = trial.withLock(\.self)
     spans.withLock { spans in spans = spans.filter { known.contains($0.key) } }
     let (answer, span) = try await persistently { session throws(BatchError) in
-      let answer = try claims.claim(knowing: known, in: session)
+      let answer = try claims.claim(knowing: known, only: trial, in: session)
       guard case .granted(let lease, _) = answer else { return (answer, Span?.none) }
       let list = try claims.tables.list(of: lease.positions, ofRun: claims.run, in: session).packed
       let places = try RowPlaces(of: list, 0..<list.count, key: key, in: table, session)

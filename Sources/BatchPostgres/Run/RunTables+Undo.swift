@@ -10,8 +10,9 @@ package struct RecordedUndo: Sendable {
   /// The table whose rows it has changed, as a name that is read back.
   let entity: String
   let key: [String]
-  /// The columns that it has set; nil if it has deleted rows.
-  let columns: [String]?
+  /// The recorded columns besides the key, in the order of the records.
+  let columns: [String]
+  let isDeletion: Bool
   package let undoable: UndoableRun
 }
 
@@ -25,13 +26,14 @@ extension RunTables {
     try records.create(in: session)
     try session.execute(
       """
-      INSERT INTO \(undo) (run, entity, key, columns, kept_until)
-      VALUES ($1::uuid, $2, $3, $4::text[], clock_timestamp() + make_interval(secs => $5::float8))
+      INSERT INTO \(undo) (run, entity, key, columns, is_deletion, kept_until)
+      VALUES ($1::uuid, $2, $3, $4::text[], $5, clock_timestamp() + make_interval(secs => $6::float8))
       """,
       .text(records.run),
       .text(records.table.sql),
       .array(PostgresArray(records.key.columns.map(\.name))),
-      records.isDeletion ? .null : .array(PostgresArray(records.columns.map(\.name))),
+      .array(PostgresArray(records.columns.map(\.name))),
+      .boolean(records.isDeletion),
       time.map { .text(String($0 / .seconds(1))) } ?? .null
     )
   }
@@ -58,7 +60,7 @@ extension RunTables {
       """
       SELECT entity, is_undone, to_char(kept_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
         pg_catalog.pg_total_relation_size(c.oid), pg_catalog.array_to_json(key)::text,
-        pg_catalog.array_to_json(columns)::text
+        pg_catalog.array_to_json(columns)::text, is_deletion
       FROM \(undo) JOIN pg_catalog.pg_class AS c ON c.oid = pg_catalog.to_regclass($2)
       WHERE run = $1::uuid
       """,
@@ -72,7 +74,8 @@ extension RunTables {
       run: run,
       entity: found.text(0, 0) ?? "",
       key: try names(found.text(0, 4), ofRun: run.run) ?? [],
-      columns: try names(found.text(0, 5), ofRun: run.run),
+      columns: try names(found.text(0, 5), ofRun: run.run) ?? [],
+      isDeletion: found.isTrue(0, 6),
       undoable: UndoableRun(
         run: run.run,
         startedAt: run.startedAt,

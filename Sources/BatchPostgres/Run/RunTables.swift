@@ -175,7 +175,8 @@ package struct RunTables: Sendable, Hashable {
           started_at timestamptz NOT NULL, ended_at timestamptz, control text,
           attempt int NOT NULL DEFAULT 1, failed_attempts text,
           elapsed float8 NOT NULL DEFAULT 0, counted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-          held float8 NOT NULL DEFAULT 0, peak_bytes bigint NOT NULL DEFAULT 0, resumed_at bigint NOT NULL DEFAULT 0)
+          held float8 NOT NULL DEFAULT 0, peak_bytes bigint NOT NULL DEFAULT 0, resumed_at bigint NOT NULL DEFAULT 0,
+          canary_ended_at timestamptz, canary_over boolean NOT NULL DEFAULT false)
         """,
         "CREATE INDEX ON \(run) (job)",
       ]
@@ -255,8 +256,8 @@ package struct RunTables: Sendable, Hashable {
       [
         """
         CREATE TABLE \(undo) (
-          run uuid PRIMARY KEY, entity text NOT NULL, key text[] NOT NULL, columns text[],
-          is_undone boolean NOT NULL DEFAULT false, kept_until timestamptz)
+          run uuid PRIMARY KEY, entity text NOT NULL, key text[] NOT NULL, columns text[] NOT NULL,
+          is_deletion boolean NOT NULL, is_undone boolean NOT NULL DEFAULT false, kept_until timestamptz)
         """
       ]
     case "_batch_part":

@@ -38,8 +38,11 @@ package struct SpanClaims: Sendable {
   /// The server grants none of them, even if it disagrees: the process finds out at the fence, and
   /// asks again. If the server records a span for the process that is not in `known`, an answer was
   /// lost, and the span is granted again.
+  ///
+  /// `trial` has the only positions that may be granted; nil for all.
   package func claim(
     knowing known: some Collection<Int>,
+    only trial: [Range<Int>]? = nil,
     in session: PostgresSession
   ) throws(BatchError) -> Answer {
     // The statement after the lock must see everything committed before it, which only this
@@ -60,6 +63,11 @@ package struct SpanClaims: Sendable {
         inOrder
         ? "AND NOT EXISTS (SELECT FROM \(tables.span) AS e WHERE e.run = s.run AND e.first < s.first AND NOT e.done)"
         : ""
+      let part = trial.map { trial in
+        trial.map { "s.first >= \($0.lowerBound) AND s.first < \($0.upperBound)" }
+          .joined(separator: " OR ")
+      }
+      let tried = part.map { "AND (\($0))" } ?? ""
       let claimed = PostgresStatement(
         sql: """
           WITH free AS MATERIALIZED (
@@ -71,7 +79,7 @@ package struct SpanClaims: Sendable {
               AND (s.host IS NULL OR s.host = $2::uuid OR NOT EXISTS (
                 SELECT FROM \(tables.host) AS h WHERE h.run = s.run AND h.host = s.host
                   AND abs(extract(epoch FROM clock_timestamp() - h.seen_at)) * 1000 <= $4))
-              \(turn)
+              \(tried) \(turn)
             ORDER BY s.first LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
           UPDATE \(tables.span) AS s SET host = $2::uuid, token = s.token + 1 FROM free
           WHERE s.run = $1::uuid AND s.first = free.first RETURNING s.first, s.next, s.token
@@ -94,7 +102,7 @@ package struct SpanClaims: Sendable {
         return .granted(lease, remaining: remaining)
       }
       let rest = try session.execute(
-        "SELECT 1 FROM \(tables.span) WHERE run = $1::uuid AND NOT done LIMIT 1",
+        "SELECT 1 FROM \(tables.span) AS s WHERE run = $1::uuid AND NOT done \(tried) LIMIT 1",
         .text(run)
       )
       return rest.count == 0 ? .exhausted : .noneFree

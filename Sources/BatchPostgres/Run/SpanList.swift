@@ -21,6 +21,18 @@ enum SpanList {
     return max(1, min(wanted, byteLimit / bytesPerKey))
   }
 
+  /// Cuts the positions of a list into spans; those `apart` are in no span with others.
+  static func spans(
+    of count: Int,
+    atMost length: Int,
+    apart: [Range<Int>]
+  ) -> [Range<Int>] {
+    let cuts = [0] + apart.flatMap { [$0.lowerBound, $0.upperBound] } + [count]
+    return zip(cuts, cuts.dropFirst()).flatMap { first, end in
+      stride(from: first, to: end, by: length).map { $0..<min($0 + length, end) }
+    }
+  }
+
   static func packed(
     _ list: PackedIdentifiers,
     _ positions: Range<Int>

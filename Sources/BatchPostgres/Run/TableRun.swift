@@ -141,12 +141,14 @@ extension RunTables {
   /// its spans and their lists.
   ///
   /// A run without identifiers has no spans; the process that reports it ends it. `length` is the
-  /// number of positions in a span; nil to choose one for the list.
+  /// number of positions in a span; nil to choose one for the list. `canary` has positions that are spans
+  /// of their own.
   package func begin(
     _ run: String,
     _ description: TableRun.Description,
     over list: PackedIdentifiers,
     spansOf length: Int? = nil,
+    canary: [Range<Int>] = [],
     in session: PostgresSession
   ) throws(BatchError) {
     try session.execute(
@@ -168,8 +170,7 @@ extension RunTables {
     // since they are in memory.
     var spans: [PostgresStatement] = []
     var byteCount = 0
-    for first in stride(from: 0, to: list.count, by: length) {
-      let positions = first..<min(first + length, list.count)
+    for positions in SpanList.spans(of: list.count, atMost: length, apart: canary) {
       let bytes = try SpanList.packed(list, positions)
       let begun = PostgresStatement(
         sql: """
@@ -182,7 +183,7 @@ extension RunTables {
       )
       let packed = PostgresStatement(
         sql: "INSERT INTO \(self.list) (run, first, bytes) VALUES ($1::uuid, $2, $3)",
-        values: [.text(run), .integer(Int64(first)), .blob(bytes)]
+        values: [.text(run), .integer(Int64(positions.lowerBound)), .blob(bytes)]
       )
       spans += [begun, packed]
       byteCount += bytes.count

@@ -119,16 +119,21 @@ package struct PostgresTable: Sendable {
     ).about(.attribute(name))
   }
 
-  /// Whether constraints or triggers can make the outcome depend on the order in which rows change;
-  /// `columns` is nil if rows are deleted.
-  package func isAffectedByOrder(of columns: [String]? = nil) -> Bool {
+  /// Whether constraints or triggers can make the outcome depend on the order in which rows change.
+  ///
+  /// `columns` is nil if rows are deleted. The rows of one statement may violate a constraint that can be
+  /// deferred, as long as it is satisfied in the end.
+  package func isAffectedByOrder(
+    of columns: [String]? = nil,
+    inOneStatement isOne: Bool = false
+  ) -> Bool {
     let event = columns == nil ? "DELETE" : "UPDATE"
     if triggers.contains(where: { $0.isEnabled && $0.events.contains(event) }) { return true }
     guard let columns else {
       return referrers.contains { key in references.contains { $0 == key } }
     }
     return indexes.contains { index in
-      (index.isUnique || index.isOfConstraint)
+      (index.isUnique || index.isOfConstraint) && !(isOne && !index.isImmediate)
         && (index.isPartial || index.columns.contains { $0.map(columns.contains) ?? true })
     }
   }

@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 
 /// What was planned when a run began, as those who approve it name it.
 package struct PlannedRun: Codable, Hashable, Sendable {

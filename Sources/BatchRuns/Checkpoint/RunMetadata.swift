@@ -37,6 +37,8 @@ package struct RunMetadata: Codable, Sendable {
   package var undoableRows: Int?
   /// What was planned, if somebody must approve it or has named it.
   package var planned: PlannedRun?
+  /// The rows to process first; nil if the run has no canary.
+  package var canary: CanaryRows?
   /// Earlier runs with an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 

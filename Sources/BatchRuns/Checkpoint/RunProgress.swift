@@ -72,6 +72,8 @@ package struct RunProgress: Codable, Sendable {
   package var isAcknowledged: Bool?
   /// Whether the run last retried failed identifiers.
   package var isRetry: Bool?
+  /// How far the canary has come; nil until all of its rows are done, and for a run without one.
+  package var canary: CanaryProgress?
   /// What failed before each retry, the last one last.
   package var failedAttempts: [FailedAttempt]?
   /// The passed-over identifiers of chunks that no earlier record lists as done.

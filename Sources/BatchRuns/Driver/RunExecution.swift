@@ -9,98 +9,142 @@ struct RunExecution<Part: RunPart> {
 
   func perform() async {
     do {
-      guard try await isApproved() else { return }
+      if let reason = try await wait(at: approvalGate) {
+        try await part.settle()
+        try await part.record(.stopped, nil, because: reason)
+        return
+      }
       await part.notifier.begin(part.summary(), afterKill: part.followsKill)
-      try await loop(part.makeProcessor())
+      try await work(by: part.makeProcessor())
     } catch {
       part.fail(terms.phrase(error))
     }
     tellMessages()
   }
 
-  /// The time between two looks for approvals.
-  private static var approvalInterval: Duration { .seconds(1) }
+  /// The time between two looks at a gate.
+  private static var gateInterval: Duration { .seconds(1) }
 
-  /// Whether enough users have approved the plan; if not, records that the run has stopped.
-  private func isApproved() async throws(BatchError) -> Bool {
+  private func approvalGate(_ asked: RunControl) async throws(BatchError) -> RunGate? {
+    try await part.unapprovedPlan().map {
+      let reason = RunSummary.awaitingApproval($0)
+      return RunGate(.approval, reason, isWaitedFor: terms.waitsForApproval)
+    }
+  }
+
+  private var deadline: ContinuousClock.Instant? {
+    terms.policy.limits.runtime.map { part.start + $0 }
+  }
+
+  /// Waits until a gate is open.
+  ///
+  /// - Returns: Why the run stops instead; nil if the gate is open.
+  private func wait(
+    at gate: (RunControl) async throws(BatchError) -> RunGate?
+  ) async throws(BatchError) -> String? {
+    var requests = part.requests
+    var asked = requests.look() ?? RunControl()
     var isHeld = false
-    while let planned = try await part.unapprovedPlan() {
-      let reason = RunSummary.awaitingApproval(planned)
-      guard terms.waitsForApproval else {
-        try await endUnapproved(because: reason)
-        return false
-      }
-      if !isHeld, try part.hold(RunThrottle.Hold(awaiting: reason)) {
-        onEvent(.throttled(part.summary()))
+    while let closed = try await gate(asked) {
+      guard closed.isWaitedFor else { return closed.reason }
+      if !isHeld, try part.hold(closed.hold) {
+        let summary = part.summary()
+        onEvent(.throttled(summary))
+        part.notifier.hold(summary)
       }
       isHeld = true
+      var isStopped = false
       do throws(BatchError) {
-        try await stop.wait(for: Self.approvalInterval, at: terms.name)
+        try await stop.wait(for: Self.gateInterval, at: terms.name)
       } catch {
-        try await endUnapproved(because: reason)
-        return false
+        isStopped = true
       }
+      asked = requests.look() ?? asked
+      if asked.isCancelled { return RunSummary.cancellation }
+      if isStopped { return closed.reason }
+      if let deadline, terms.host.now() >= deadline { return RunLogic.outOfTime }
+      tellProgress(every: max(terms.progressInterval, .seconds(1)))
     }
     if isHeld { try part.release() }
-    return true
+    return nil
   }
 
-  private func endUnapproved(because reason: String) async throws(BatchError) {
-    try await part.settle()
-    try await part.record(.stopped, nil, because: reason)
-  }
-
-  private func loop<Processor: ChunkProcessor>(
-    _ processor: Processor
+  private func work<Processor: ChunkProcessor>(
+    by processor: Processor
   ) async throws(BatchError) {
     var policy = terms.policy
     if let size = processor.chunkSize { policy.chunk = .init(size: size) }
-    var remaining: [Range<Int>] = []
-    var spans: (any SpanSource)?
-    switch part.positions {
-    case .all(let ranges): remaining = ranges
-    case .granted(let source): spans = source
-    }
     let sizing = ChunkSizing(
       policy,
       preparedWithin: processor.handlerTimeLimit,
       startingAt: part.meanChunkSize,
       bytes: part.chunkBytes
     )
-    let chunks = remaining.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
     // There is one lane, so it determines how long a run takes and gets priority.
     let most = min(terms.workerCount + part.spareWorkers, processor.workerLimit ?? .max)
-    let workers = (1...max(1, spans == nil ? min(most, chunks) : most)).map {
+    var chunks = most
+    if case .all(let ranges) = part.positions, !part.isTrying {
+      chunks = ranges.reduce(0) { $0 + ($1.count + sizing.size - 1) / sizing.size }
+    }
+    let workers = (1...max(1, min(most, chunks))).map {
       processor.makeWorker("batch.worker.\($0)")
     }
     await part.attend()
     part.tune(policy.throttle)
-    var loop = RunLoop(
-      remaining: remaining,
-      sizing: sizing,
-      workers: workers,
-      processor: processor,
-      settings: .init(
-        policy: policy,
-        files: terms.files,
-        requests: part.requests,
-        deadline: policy.limits.runtime.map { part.start + $0 },
-        spans: spans,
-        workersCommit: part.workersCommit,
-        writer: part.writer,
-        addStoreConditions: part.addStoreConditions,
-        stopRequests: stop.listen(),
-        host: terms.host
-      )
+    let settings = RunLoop<Processor>.Settings(
+      policy: policy,
+      files: terms.files,
+      requests: part.requests,
+      deadline: deadline,
+      workersCommit: part.workersCommit,
+      writer: part.writer,
+      addStoreConditions: part.addStoreConditions,
+      stopRequests: stop.listen(),
+      host: terms.host
     )
-    let ending = await loop.run { event throws(BatchError) in try await observe(event) }
+    var (ending, failure, reason) = await loop(sizing, workers, processor, settings)
+    while ending == .completed, part.isTrying {
+      do throws(BatchError) {
+        if let stopped = try await wait(at: part.canaryGate) {
+          (ending, reason) = (.stopped, stopped)
+        } else {
+          (ending, failure, reason) = await loop(sizing, workers, processor, settings)
+        }
+      } catch {
+        (ending, failure) = (.failed, error)
+      }
+    }
     defer { tellMessages() }
     // A handler that never returned keeps its context forever, so closing would wait forever.
     if !processor.hasLostWorkers {
       for worker in workers { await worker.close() }
     }
     try await part.settle()
-    try await part.record(ending, loop.failure.map(terms.phrase), because: loop.stopReason)
+    try await part.record(ending, failure.map(terms.phrase), because: reason)
+  }
+
+  /// Runs the loop over the part's present positions.
+  private func loop<Processor: ChunkProcessor>(
+    _ sizing: ChunkSizing,
+    _ workers: [Processor.Worker],
+    _ processor: Processor,
+    _ settings: RunLoop<Processor>.Settings
+  ) async -> (RunStateMachine.Ending, BatchError?, String?) {
+    var (remaining, settings) = ([Range<Int>](), settings)
+    switch part.positions {
+    case .all(let ranges): remaining = ranges
+    case .granted(let source): settings.spans = source
+    }
+    settings.stopRequests = stop.listen()
+    var loop = RunLoop(
+      remaining: remaining,
+      sizing: sizing,
+      workers: workers,
+      processor: processor,
+      settings: settings
+    )
+    let ending = await loop.run { event throws(BatchError) in try await observe(event) }
+    return (ending, loop.failure, loop.stopReason)
   }
 
   private func observe(_ event: RunLogic.Event) async throws(BatchError) {

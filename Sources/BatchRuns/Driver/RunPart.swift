@@ -36,6 +36,16 @@ package protocol RunPart {
   /// The plan that too few users have approved; nil if the chunks may begin.
   func unapprovedPlan() async throws(BatchError) -> PlannedRun?
 
+  /// Whether ``positions`` are only those of the canary, since the trial is not over.
+  var isTrying: Bool { get }
+
+  /// Decides whether the trial is over, once the canary is done; then, the positions are all others.
+  ///
+  /// - Parameter asked: The requests of operators.
+  /// - Returns: What the run waits for; nil if the trial is over.
+  /// - Throws: `BatchError` of code `canaryFailed` if the run must not go on.
+  func canaryGate(_ asked: RunControl) async throws(BatchError) -> RunGate?
+
   func makeProcessor() async throws(BatchError) -> any ChunkProcessor
 
   /// Begins to observe the store, after the workers are made and before the first chunk.

@@ -18,6 +18,8 @@ public struct RunControl: Hashable, Sendable, Codable {
   public package(set) var isCancelled = false
   /// Settings that override the policy's, by their path; see ``RunPolicy/liveSettings``.
   public package(set) var settings: [String: String] = [:]
+  /// How often somebody has asked the run to continue; nil for never.
+  public package(set) var resumptions: Int?
   /// Who asked for each of them, and for `pause` and `cancel`.
   public package(set) var origins: [String: Origin] = [:]
 
@@ -39,10 +41,16 @@ public struct RunControl: Hashable, Sendable, Codable {
 
   package init() {}
 
-  /// Pauses the run, or continues it.
-  package mutating func pause(_ isPaused: Bool) {
-    self.isPaused = isPaused
-    origins["pause"] = isPaused ? .here : nil
+  package mutating func pause() {
+    isPaused = true
+    origins["pause"] = .here
+  }
+
+  /// Continues a run that is paused, or that waits after its canary.
+  package mutating func resume() {
+    isPaused = false
+    origins["pause"] = nil
+    resumptions = (resumptions ?? 0) + 1
   }
 
   /// Stops the run.

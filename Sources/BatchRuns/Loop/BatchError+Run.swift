@@ -17,6 +17,10 @@ extension BatchError.Code {
   public static let statementCancelled = Self(rawValue: "statementCancelled")
   /// An identifier belongs to another store, or to a store that the container does not have.
   public static let foreignIdentifier = Self(rawValue: "foreignIdentifier")
+  /// Too many rows of a run's canary have failed, or they are not as the run left them.
+  public static let canaryFailed = Self(rawValue: "canaryFailed")
+  /// A database or table is not a copy of the one that it is compared with.
+  public static let otherStore = Self(rawValue: "otherStore")
   /// What a run would do is not what was planned.
   public static let planChanged = Self(rawValue: "planChanged")
   /// No records exist to undo a run.

@@ -132,6 +132,9 @@ package struct RunLogic {
     }
   }
 
+  /// Why a run stops whose time is over.
+  static let outOfTime = "the time of limits.runtime is over"
+
   private let setting: Setting
   private let backoff: Backoff
   private var generator: any RandomNumberGenerator
@@ -283,7 +286,7 @@ package struct RunLogic {
       if !isExcused(error, moment) { fail(error) }
     case .stop: perform(machine.stop())
     case .outOfTime:
-      stopReason = stopReason ?? "the time of limits.runtime is over"
+      stopReason = stopReason ?? Self.outOfTime
       // However short the time, a chunk is done: a run with less time than a claim takes would
       // never end.
       if isClaiming, !hasBegun { stopsWhenClaimed = true } else { perform(machine.stop()) }

@@ -157,7 +157,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
     group.addTask { [grace] in
       // The loop ends with the first request, or when this task is cancelled.
       for await _ in stopRequests { break }
-      grace.begin()
+      // The end of this loop is not that of the run, which may go on after its canary.
+      if !Task.isCancelled { grace.begin() }
       return (.stop, nil)
     }
     guard let deadline = settings.deadline else { return }

@@ -36,6 +36,9 @@ package final class RunSession {
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
   /// Not recorded yet; used only if the file is the ledger.
   var passedOver = PassedOverRecord()
+  var trial: CanaryTrial?
+  /// How often the run had been asked to continue when its canary was done.
+  var resumptionsBefore: Int?
   private var toldPaces: Set<RunThrottle.Hold.Cause> = []
 
   package init(
@@ -86,6 +89,8 @@ package final class RunSession {
   package var remaining: [Range<Int>] {
     retried?.parts ?? done.remaining(of: checkpoint.list.count)
   }
+
+  var isRetry: Bool { retried != nil }
 
   package var isComplete: Bool { done.count == checkpoint.list.count }
 

@@ -47,6 +47,8 @@ package struct RunThrottle {
       package static let maximumWAL = Self(rawValue: "maximumWAL")
       package static let identifiersPerSecond = Self(rawValue: "identifiersPerSecond")
       package static let sleepRatio = Self(rawValue: "sleepRatio")
+      package static let approval = Self(rawValue: "approval")
+      package static let canary = Self(rawValue: "canary")
     }
 
     package let cause: Cause
@@ -58,11 +60,13 @@ package struct RunThrottle {
     /// Whether the reason is certain; a log that is too long may only need to be emptied.
     package var isKnown = true
 
-    /// The hold of a run whose plan must be approved.
-    package init(awaiting reason: String) {
-      cause = Cause(rawValue: "approval")
-      self.reason = "approval: \(reason)"
-      duration = RunThrottle.lookInterval
+    /// The hold of a process that waits at a gate.
+    package init(at cause: Cause, _ reason: String) {
+      self.init(
+        cause: cause,
+        reason: "\(cause.rawValue): \(reason)",
+        duration: RunThrottle.lookInterval
+      )
     }
 
     fileprivate init(cause: Cause, reason: String, duration: Duration) {

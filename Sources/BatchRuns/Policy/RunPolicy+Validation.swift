@@ -57,7 +57,7 @@ extension RunPolicy {
       )
     }
     return problems + retryProblems() + skipProblems() + throttleProblems() + timeProblems()
-      + historyProblems()
+      + historyProblems() + canaryProblems()
   }
 
   private func chunkProblems() -> [SettingProblem] {

@@ -21,6 +21,8 @@ public struct RunPolicy: Hashable, Sendable {
   public var limits: Limits
   /// How many records of earlier runs to keep.
   public var history: History
+  /// The rows that a run processes first, before it waits; nil for none.
+  public var canary: Canary?
 
   /// Makes a policy with the defaults of a job file.
   public init(
@@ -31,7 +33,8 @@ public struct RunPolicy: Hashable, Sendable {
     throttle: Throttle = Throttle(),
     checkpoint: Checkpoint = Checkpoint(),
     limits: Limits = Limits(),
-    history: History = .standard
+    history: History = .standard,
+    canary: Canary? = nil
   ) {
     self.chunk = chunk
     self.workers = workers
@@ -41,6 +44,7 @@ public struct RunPolicy: Hashable, Sendable {
     self.checkpoint = checkpoint
     self.limits = limits
     self.history = history
+    self.canary = canary
   }
 }
 

@@ -1,4 +1,4 @@
-package import BatchIdentifiers
+import BatchIdentifiers
 import BatchRuns
 
 /// What a run made of the rows of its list.

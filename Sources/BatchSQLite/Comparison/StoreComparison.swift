@@ -1,12 +1,7 @@
-public import BatchIdentifiers
+package import BatchIdentifiers
 package import BatchJobs
 import BatchPlatform
 import BatchRuns
-
-extension BatchError.Code {
-  /// A file is not a copy of the database that it is compared with.
-  public static let otherStore = Self(rawValue: "otherStore")
-}
 
 /// The differences between a database and a file that should be a copy of it.
 ///

@@ -147,6 +147,11 @@ package struct QueryCompiler {
 }
 
 extension ExpressionScanner {
+  /// The first token that makes a time depend on the system's time zone.
+  var timeZone: String? {
+    tokens.lazy.map { text(of: [$0]) }.first { ["'localtime'", "'utc'"].contains($0.lowercased()) }
+  }
+
   /// The first token that reads the time: `CURRENT_TIMESTAMP`, `'now'`, or a date function without
   /// a time.
   var clock: String? {

@@ -242,6 +242,9 @@ private struct ValueJudge {
       (try? ExpressionScanner(value.text))?.clock
       ?? (accesses.functions.isDisjoint(with: dates) ? nil : parameters.clock)
     if let clock { return ("it reads the time: \(clock)", reads) }
+    if let zone = (try? ExpressionScanner(value.text))?.timeZone {
+      return ("it depends on the time zone: \(zone)", reads)
+    }
     let known = try connection.texts(
       // The bit of SQLITE_DETERMINISTIC.
       "SELECT lower(name) FROM pragma_function_list WHERE flags & 0x800"

@@ -66,7 +66,7 @@ extension JobPlan {
           sql: .init(
             create: archiveCreation,
             fetch: fetch,
-            apply: statements.joined(separator: "; ")
+            apply: ownStatements.joined(separator: "; ")
           ),
           queryPlan: queryPlan.lines,
           lookUp: lookUp,
@@ -127,7 +127,10 @@ extension JobPlan {
     if case .change(let change, _) = work { change.archiveCreation } else { nil }
   }
 
-  package var statements: [String] {
+  /// What a run executes, with the triggers that it sets off.
+  package var statements: [String] { ownStatements + triggers }
+
+  package var ownStatements: [String] {
     let keys = ChunkKeys.shape(of: query.key)
     return switch work {
     case .change(let change, _):

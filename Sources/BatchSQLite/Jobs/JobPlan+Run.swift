@@ -56,6 +56,24 @@ extension RunCause {
 }
 
 extension JobPlan.Work {
+  /// The definitions of the triggers that the changes of rows set off.
+  func triggers(in connection: Connection) throws(BatchError) -> [String] {
+    let statements: [String]
+    switch self {
+    case .change(let change, _): statements = change.statements
+    case .transform(let transform, _, _): statements = transform.target.statements
+    case .export: return []
+    }
+    var definitions: [String] = []
+    for name in try connection.triggers(setOffBy: statements).keys.sorted() {
+      definitions += try connection.texts(
+        "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
+        .text(name)
+      )
+    }
+    return definitions
+  }
+
   /// What the action requires of the schema as it is now.
   package func expectedSchema(
     for query: IdentifierQuery,

@@ -49,7 +49,8 @@ extension JobPlan {
       )
     case .declared, .viewOrigin, .rowID, .primaryKey, .uniqueIndex: break
     }
-    let compiled = if case .change(let change, _) = work { change.statements } else { statements }
+    let compiled =
+      if case .change(let change, _) = work { change.statements } else { ownStatements }
     let triggers = job.action.writes ? try connection.triggers(setOffBy: compiled) : [:]
     warnings += try writtenEntity.warnings(
       about: job,

@@ -15,6 +15,8 @@ package struct JobPlan: Sendable {
   package let condition: Condition?
   package let work: Work
   package let expected: ExpectedSchema
+  /// The definitions of the triggers that the changes of rows set off.
+  let triggers: [String]
   package let hooks: RunHooks
 
   package enum Work: Sendable {
@@ -103,7 +105,7 @@ package struct JobPlan: Sendable {
     let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
     let request = job.fetchRequest(predicate, values)
     let reader = store.connection(label: "batch.plan")
-    let (query, condition, work, expected) = try await reader.perform {
+    let (query, condition, work, expected, triggers) = try await reader.perform {
       connection throws(BatchError) in
       try recorded?.verify(in: connection)
       var query: IdentifierQuery
@@ -140,7 +142,7 @@ package struct JobPlan: Sendable {
         if let recorded { recorded } else {
           try work.expectedSchema(for: query, keepsCopies: job.undo != nil, in: connection)
         }
-      return (query, condition, work, expected)
+      return (query, condition, work, expected, try work.triggers(in: connection))
     }
     if writesHere, store.isReadOnly {
       throw BatchError(
@@ -167,6 +169,7 @@ package struct JobPlan: Sendable {
     self.condition = condition
     self.work = work
     self.expected = expected
+    self.triggers = triggers
   }
 }
 

@@ -1,5 +1,5 @@
 package import BatchRuns
-public import BatchIdentifiers
+package import BatchIdentifiers
 
 /// Reverts a run's changes to rows, using a log of them.
 package protocol Restoration: Sendable {

@@ -1,5 +1,5 @@
 package import BatchRuns
-public import BatchIdentifiers
+package import BatchIdentifiers
 
 package struct UpdateUndo: RowHandler {
   private let log: UndoLog<UndoRecord>

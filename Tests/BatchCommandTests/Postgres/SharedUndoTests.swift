@@ -410,6 +410,97 @@ import Testing
     try refusal("there is no run of the job that can be undone")
   }
 
+  /// Changes of a table of four text columns, each with whether its deleted rows can return.
+  private static let tableChanges: [(sql: String, isUndone: Bool)] = [
+    ("DROP COLUMN a", false), ("DROP COLUMN c", false), ("ADD z text", true),
+    ("ADD z int NOT NULL DEFAULT 3", true), ("DROP COLUMN b, ADD z text", false),
+    ("ALTER COLUMN b TYPE varchar(9)", false),
+  ]
+
+  @Test(arguments: tableChanges.indices)
+  func `deleted rows return to the columns that they had, whatever the table's columns are now`(
+    index: Int
+  ) throws {
+    let (sql, isUndone) = Self.tableChanges[index]
+    let job = try SharedJob(
+      rows: 30,
+      "ALTER TABLE t ADD a text, ADD b text, ADD c text; UPDATE t SET a = 'a' || id, b = 'b' || id, c = 'c' || id"
+    )
+    try job.writeJob(["action": ["type": "delete"], "undo": true])
+    #expect(try job.start().wait().status == 0)
+    try job.database.run("ALTER TABLE t \(sql)")
+    let undo = try job.batch("undo", "job.json")
+    #expect((undo.status == 0) == isUndone, "\(sql): \(undo.errors)")
+    if isUndone {
+      let wrong =
+        "SELECT count(*)::text FROM t WHERE a = 'a' || id AND b = 'b' || id AND c = 'c' || id"
+      #expect(try job.database.text(wrong) == "30")
+    } else {
+      #expect(undo.errors.contains("has changed since the run"), "\(undo.errors)")
+      #expect(try job.database.text("SELECT count(*)::text FROM t") == "0")
+    }
+  }
+
+  @Test func `deleted rows return to a table whose columns have another order`() throws {
+    let job = try SharedJob(
+      rows: 30,
+      "ALTER TABLE t ADD a text, ADD b text; UPDATE t SET a = 'a' || id, b = 'b' || id"
+    )
+    try job.writeJob(["action": ["type": "delete"], "undo": true])
+    #expect(try job.start().wait().status == 0)
+    try job.database.run(
+      "DROP TABLE t; CREATE TABLE t (b text, a text, n int, id bigint PRIMARY KEY)"
+    )
+    #expect(try job.batch("undo", "job.json").status == 0)
+    let right = "SELECT count(*)::text FROM t WHERE a = 'a' || id AND b = 'b' || id AND n = 0"
+    #expect(try job.database.text(right) == "30")
+  }
+
+  @Test(arguments: [false, true])
+  func `rows of hundreds of columns are undone`(deletes: Bool) throws {
+    let columns = (1...150).map { "c\($0)" }
+    let job = try SharedJob(
+      rows: 20,
+      "ALTER TABLE t \(columns.map { "ADD \($0) int DEFAULT 1" }.joined(separator: ", "))"
+    )
+    try Self.copy(job)
+    let set = Dictionary(uniqueKeysWithValues: columns.map { ($0, "\($0) + 1") })
+    let action: [String: Any] = deletes ? ["type": "delete"] : ["type": "update", "set": set]
+    try job.writeJob(["action": action, "undo": true])
+    #expect(try job.start().wait().status == 0)
+    if !deletes {
+      try job.database.run("UPDATE t SET c150 = 9 WHERE id = 3")
+      let refused = try job.batch("undo", "job.json")
+      #expect(
+        refused.status == 4 && refused.errors.contains("batch ids job.undo"),
+        "\(refused.errors)"
+      )
+      let listed = try job.batch("ids", "job.undo", "--outcome", "failed", "--reasons")
+      #expect(listed.output.contains("c150"), "\(listed.output) \(listed.errors)")
+    }
+    let undo = try job.batch("undo", "job.json", "--overwrite")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try Self.differences(job) == "0")
+  }
+
+  @Test func `values that rows have exchanged under a deferred constraint return`() throws {
+    let job = try SharedJob(
+      rows: 500,
+      "UPDATE t SET n = id; ALTER TABLE t ADD UNIQUE (n) DEFERRABLE INITIALLY DEFERRED"
+    )
+    try Self.copy(job)
+    try job.writeJob(
+      [
+        "action": ["type": "update", "set": ["n": "501 - n"]], "chunk": ["size": 1000],
+        "undo": true,
+      ]
+    )
+    #expect(try job.start().wait().status == 0)
+    let undo = try job.batch("undo", "job.json")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try Self.differences(job) == "0")
+  }
+
   @Test func `a view cannot be undone, and a job says so before it runs`() throws {
     let job = try SharedJob(rows: 10, "CREATE VIEW v AS SELECT * FROM t")
     try job.writeJob(["source": ["entity": "v", "everything": true, "key": ["id"]], "undo": true])

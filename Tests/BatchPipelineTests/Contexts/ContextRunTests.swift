@@ -502,8 +502,8 @@ import Testing
     let status = try await RunStatus(ofRunAt: checkpoint)
     #expect(status.summary.job == "numbers" && status.summary.state == .completedWithFailures)
     #expect(status.summary.outcomes.failed == 14 && status.next.name == "begin")
-    #expect(try await records.identifiers(.failed, ofRun: nil).count == 14)
-    #expect(try await records.identifiers(.done, ofRun: nil).count == 100)
+    #expect(try await records.identifiers(.failed, .all, ofRun: nil).count == 14)
+    #expect(try await records.identifiers(.done, .all, ofRun: nil).count == 100)
     _ = try await records.cleanUp(removingHistory: false)
     #expect(try await RunStatus(ofRunAt: checkpoint).summary.outcomes.failed == 14)
   }

@@ -81,7 +81,7 @@ import Testing
 
   private func failures() async throws -> [IdentifierSelection.Reason] {
     let records = try FilePath(directory.file("numbers.undo")).records()
-    return try await records.identifiers(.failed, ofRun: nil).reasons()
+    return try await records.identifiers(.failed, .all, ofRun: nil).reasons()
   }
 
   // MARK: Any tables

@@ -88,6 +88,7 @@ enum CompleteJob {
       "limits": { "runtime": "6h" },
       "undo": { "keep": "30d" },
       "approval": { "by": 1 },
+      "canary": { "rows": 500, "then": "5m", "stopAfter": "1%" },
       "hooks": {
         "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
         "onThrottle": ["./hold"], "onStop": ["./stop"], "onCancel": ["./cancel"],

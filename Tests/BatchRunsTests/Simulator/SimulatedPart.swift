@@ -9,7 +9,7 @@ struct SimulatedPart: RunPart {
   private var simulation: Simulation { process.simulation }
   private var interval: Duration { process.policy.checkpoint.interval }
 
-  var positions: RunPositions { .all(session.remaining) }
+  var positions: RunPositions { .all(session.positions) }
   var meanChunkSize: Int? { session.meanChunkSize }
   var chunkBytes: ChunkBytes { ChunkBytes() }
   var spareWorkers: Int { 0 }
@@ -29,6 +29,12 @@ struct SimulatedPart: RunPart {
   }
 
   func unapprovedPlan() -> PlannedRun? { nil }
+
+  var isTrying: Bool { session.isTrying }
+
+  func canaryGate(_ asked: RunControl) async throws(BatchError) -> RunGate? {
+    try await session.canaryGate(asked) { nil }
+  }
 
   func summary() -> RunSummary { session.summary() }
 

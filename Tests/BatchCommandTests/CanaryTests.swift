@@ -1,0 +1,271 @@
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Runs that process some rows first.
+@Suite(.timeLimit(.minutes(5))) struct CanaryTests {
+  private let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(1000, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      "ALTER TABLE numbers ADD COLUMN first INTEGER",
+      "UPDATE numbers SET first = n",
+      "ALTER TABLE numbers ADD COLUMN seen INTEGER DEFAULT 0"
+    )
+  }
+
+  private func writeJob(
+    _ canary: [String: Any]?,
+    _ set: [String: String] = ["n": "n + 1"],
+    adding more: [String: Any] = [:]
+  ) throws {
+    var keys = more
+    keys["canary"] = canary
+    keys["undo"] = true
+    try directory.write(JobText.update(set, where: "id > 0", adding: keys), to: "job.json")
+  }
+
+  private func batch(_ arguments: String...) throws -> BatchProgram.Result {
+    try BatchProgram(arguments, in: directory).wait()
+  }
+
+  private func rows(_ sql: String) throws -> [String] {
+    try TestDatabase.texts(directory.file("test.db"), sql)
+  }
+
+  private func changed() throws -> [String] {
+    try rows("SELECT id FROM numbers WHERE n = first + 1 ORDER BY id")
+  }
+
+  private func start() throws -> BatchProgram {
+    try BatchProgram(["run", "job.json", "--json"], in: directory)
+  }
+
+  @Test func `a run changes its canary, waits for resume, and changes the rest`() throws {
+    try writeJob(["rows": 40])
+    let run = try start()
+    let held = try run.wait(forEvent: "throttled")
+    #expect(held["done"] as? Int == 40 && held["state"] as? String == "paused")
+    let canary = try changed()
+    #expect(canary.count == 40 && canary.first == "1" && canary.last == "1000")
+    // Each hundredth of the list has some.
+    for tenth in 0..<10 {
+      let part = canary.compactMap { Int($0) }.filter { ($0 - 1) / 100 == tenth }
+      #expect(!part.isEmpty, "\(tenth)")
+    }
+    let status = try JSONOutput.object(batch("status", "job.json", "--json").output)
+    #expect(status["state"] as? String == "paused", "\(status)")
+    #expect((status["throttle"] as? String)?.contains("canary of 40 rows") == true, "\(status)")
+    let listed = try batch("ids", "job.json", "--part", "canary", "--format", "key")
+    #expect(listed.output.split(separator: "\n").map { String($0) } == canary)
+    let others = try batch("ids", "job.json", "--part", "rest", "--outcome", "remaining", "--count")
+    #expect(others.output == "960\n")
+    #expect(try batch("resume", "job.json").status == 0)
+    let result = run.wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(try changed().count == 1000)
+    // Of a finished run, the canary can still be undone.
+    let undo = try batch("undo", "job.json", "--part", "canary", "--json")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try rows("SELECT id FROM numbers WHERE n = first ORDER BY id") == canary)
+  }
+
+  @Test
+  func `a killed run waits again after its canary, and a resume before that counts for nothing`()
+    throws
+  {
+    try writeJob(["rows": 40])
+    for _ in 0..<2 {
+      let killed = try start()
+      _ = try killed.wait(forEvent: "throttled")
+      killed.send(SIGKILL)
+      _ = killed.wait()
+      #expect(try changed().count == 40)
+    }
+    #expect(try batch("resume", "job.json").status == 2)
+    let stopped = try start()
+    _ = try stopped.wait(forEvent: "throttled")
+    stopped.send(SIGTERM)
+    let end = stopped.wait()
+    #expect(end.status == 3, "\(end.errors)")
+    let cancelled = try start()
+    _ = try cancelled.wait(forEvent: "throttled")
+    #expect(try batch("cancel", "job.json").status == 0)
+    #expect(cancelled.wait().status == 3)
+    #expect(try changed().count == 40)
+    let run = try start()
+    _ = try run.wait(forEvent: "throttled")
+    #expect(try batch("resume", "job.json").status == 0)
+    #expect(run.wait().status == 0)
+    #expect(try changed().count == 1000)
+  }
+
+  @Test func `a run killed after resume does not wait again`() throws {
+    try writeJob(
+      ["rows": 40],
+      adding: ["throttle": ["identifiersPerSecond": 100], "chunk": ["size": 10]]
+    )
+    let run = try start()
+    while try run.wait(forEvent: "throttled")["state"] as? String != "paused" {}
+    #expect(try changed().count == 40)
+    #expect(try batch("resume", "job.json").status == 0)
+    while try run.wait(forEvent: "progress")["done"] as? Int ?? 0 < 60 {}
+    run.send(SIGKILL)
+    _ = run.wait()
+    try writeJob(["rows": 40])
+    let last = try batch("run", "job.json")
+    #expect(last.status == 0, "\(last.errors)")
+    #expect(try changed().count == 1000)
+  }
+
+  @Test func `a run goes on by itself when the time after its canary is over`() throws {
+    try writeJob(["rows": 10, "then": "3s"])
+    let clock = ContinuousClock()
+    let began = clock.now
+    let killed = try start()
+    _ = try killed.wait(forEvent: "throttled")
+    killed.send(SIGKILL)
+    _ = killed.wait()
+    #expect(try changed().count == 10)
+    let result = try batch("run", "job.json")
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(began.duration(to: clock.now) >= .seconds(3))
+    #expect(try changed().count == 1000)
+  }
+
+  @Test func `an order is obeyed, so the canary has the first rows`() throws {
+    let source: [String: Any] = ["entity": "numbers", "where": "id > 0", "orderBy": ["-id"]]
+    try writeJob(["rows": 30], adding: ["source": source])
+    let run = try start()
+    _ = try run.wait(forEvent: "throttled")
+    #expect(try changed() == (971...1000).map(String.init))
+    run.send(SIGTERM)
+    _ = run.wait()
+    #expect(try batch("undo", "job.json").status == 0)
+    #expect(try changed() == [])
+  }
+
+  @Test(arguments: [1, 2, 24, 25, 26, 999, 1000, 1001])
+  func `a canary has as many rows as it says, and a list without others has none`(rows: Int) throws
+  {
+    try writeJob(["rows": rows])
+    if rows >= 1000 {
+      #expect(try batch("run", "job.json").status == 0)
+      return
+    }
+    let run = try start()
+    _ = try run.wait(forEvent: "throttled")
+    #expect(try changed().count == rows)
+    #expect(try batch("resume", "job.json").status == 0)
+    #expect(run.wait().status == 0)
+    #expect(try changed().count == 1000)
+  }
+
+  @Test func `a run whose canary fails too often stops there, and its undo restores all`() throws {
+    // Wrong for a row in fifty.
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER no BEFORE UPDATE ON numbers WHEN new.id % 50 = 0
+      BEGIN SELECT raise(ABORT, 'no such price'); END
+      """
+    )
+    let canary: [String: Any] = ["rows": 500, "then": "5m", "stopAfter": "1%"]
+    try writeJob(canary, adding: ["skip": ["limit": 1000]])
+    let run = try batch("run", "job.json")
+    #expect(run.status == 1, "\(run.errors)")
+    #expect(run.errors.contains("canary have failed, more than 1 %"), "\(run.errors)")
+    #expect(try changed().count < 500 && changed().count > 400)
+    // The same command says the same.
+    #expect(try batch("run", "job.json").status == 1)
+    #expect(try changed().count < 500)
+    let undo = try batch("undo", "job.json")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try rows("SELECT count(*) FROM numbers WHERE n <> first") == ["0"])
+  }
+
+  @Test func `a raised limit lets a run go on whose canary has failed`() throws {
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER no BEFORE UPDATE ON numbers WHEN new.id % 50 = 0
+      BEGIN SELECT raise(ABORT, 'no such price'); END
+      """
+    )
+    let skip = ["skip": ["limit": 1000]]
+    try writeJob(["rows": 100, "then": "1s", "stopAfter": "0%"], adding: skip)
+    #expect(try batch("run", "job.json").status == 1)
+    try writeJob(["rows": 100, "then": "1s", "stopAfter": "10%"], adding: skip)
+    let run = try batch("run", "job.json")
+    #expect(run.status == 4, "\(run.errors)")
+    #expect(try changed().count == 980)
+    // A retry has no canary.
+    try TestDatabase.make(in: directory, "DROP TRIGGER no")
+    #expect(try batch("retry-failed", "job.json").status == 0)
+    #expect(try changed().count == 1000)
+  }
+
+  @Test(arguments: [false, true])
+  func `verification goes on only if the rows are as the run left them`(meddles: Bool) throws {
+    if meddles {
+      try TestDatabase.make(
+        in: directory,
+        """
+        CREATE TRIGGER meddle AFTER UPDATE OF n ON numbers WHEN new.id = 1000
+        BEGIN UPDATE numbers SET n = 7 WHERE id = 1000; END
+        """
+      )
+    }
+    try writeJob(["rows": 100, "then": "verify"])
+    let run = try batch("run", "job.json")
+    #expect(run.status == (meddles ? 1 : 0), "\(run.errors)")
+    #expect(try changed().count == (meddles ? 99 : 1000))
+    if meddles { #expect(run.errors.contains("not as the run left them"), "\(run.errors)") }
+  }
+
+  @Test func `a canary that makes no sense is refused`() throws {
+    func problem(_ canary: [String: Any], adding more: [String: Any] = [:]) throws -> String {
+      var keys = more
+      keys["canary"] = canary
+      try directory.write(JobText.update(where: "id > 0", adding: keys), to: "job.json")
+      let result = try batch("validate", "job.json")
+      #expect(result.status == 2)
+      return result.errors
+    }
+    #expect(try problem(["rows": 0]).contains("canary.rows: is 0"))
+    #expect(try problem(["then": "pause"]).contains("rows"))
+    #expect(try problem(["rows": 5, "then": "soon"]).contains("\"soon\""))
+    #expect(try problem(["rows": 5, "then": "verify"]).contains("\"undo\": true"))
+    #expect(try problem(["rows": 5, "stopAfter": "1%"]).contains("add skip"))
+    #expect(try problem(["rows": 5, "stopAfter": "101%"], adding: ["skip": 5]).contains("100%"))
+    #expect(try problem(["rows": 5, "stopAfter": 0.01]).contains("a share such as"))
+    let export: [String: Any] = ["type": "export", "file": "out.csv", "format": "csv"]
+    let refusal = try problem(["rows": 5], adding: ["action": export])
+    #expect(refusal.contains("an export changes no row"))
+  }
+
+  @Test func `a rehearsal waits neither for approval nor after a canary, and an undo neither`()
+    throws
+  {
+    try writeJob(["rows": 40], adding: ["approval": ["by": 1]])
+    let rehearsal = try batch("rehearse", "job.json")
+    #expect(rehearsal.status == 0, "\(rehearsal.errors)")
+    try writeJob(["rows": 40])
+    let run = try start()
+    _ = try run.wait(forEvent: "throttled")
+    #expect(try batch("resume", "job.json").status == 0)
+    #expect(run.wait().status == 0)
+    #expect(try batch("undo", "job.json").status == 0)
+    #expect(try changed() == [])
+  }
+
+  @Test func `rows of no canary cannot be selected from a run without one`() throws {
+    try writeJob(nil)
+    #expect(try batch("run", "job.json").status == 0)
+    #expect(try batch("ids", "job.json", "--part", "canary", "--count").output == "0\n")
+    #expect(try batch("ids", "job.json", "--part", "rest", "--count").output == "1000\n")
+  }
+}

@@ -1,0 +1,106 @@
+#if PostgreSQL
+import BatchTestSupport
+import Foundation
+import Testing
+
+/// Canaries of runs that processes share.
+@Suite(.timeLimit(.minutes(5))) struct SharedCanaryTests {
+  private func job(
+    _ canary: [String: Any],
+    _ script: String = "",
+    adding more: [String: Any] = [:]
+  ) throws -> SharedJob {
+    var keys = more
+    keys["canary"] = canary
+    keys["undo"] = true
+    return try SharedJob(rows: 5000, script, adding: keys)
+  }
+
+  private func changed(_ job: SharedJob) throws -> [Int] {
+    try job.database.run("SELECT id FROM t WHERE n = 1 ORDER BY id").split(separator: "\n")
+      .compactMap { Int($0) }
+  }
+
+  private func waitAtCanary(_ process: BatchProgram) throws {
+    while try process.wait(forEvent: "throttled")["state"] as? String != "paused" {}
+  }
+
+  @Test func `processes change only the canary until somebody continues the run`() throws {
+    let job = try job(["rows": 60])
+    let processes = try (0..<3).map { _ in try job.start() }
+    for process in processes { try waitAtCanary(process) }
+    let canary = try changed(job)
+    #expect(canary.count == 60 && canary.first == 1 && canary.last == 5000)
+    #expect(Set(canary.map { ($0 - 1) / 500 }).count == 10, "\(canary)")
+    // One is killed, and another comes; both see the same canary.
+    processes[0].send(SIGKILL)
+    _ = processes[0].wait()
+    let late = try job.start()
+    try waitAtCanary(late)
+    #expect(try changed(job) == canary)
+    let listed = try job.batch("ids", "job.json", "--part", "canary", "--format", "key")
+    #expect(listed.output.split(separator: "\n").compactMap { Int($0) } == canary)
+    let status = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
+    #expect(status["state"] as? String == "paused", "\(status)")
+    #expect(try job.batch("resume", "job.json").status == 0)
+    for process in [late] + processes.dropFirst() {
+      let result = process.wait()
+      #expect(result.status == 0, "\(result.errors)")
+    }
+    #expect(try job.counts() == ["1 x 5000"])
+    let undo = try job.batch("undo", "job.json", "--part", "canary")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try job.counts().sorted() == ["0 x 60", "1 x 4940"])
+  }
+
+  @Test func `a time after the canary passes across kills`() throws {
+    let job = try job(["rows": 20, "then": "4s"])
+    let clock = ContinuousClock()
+    let began = clock.now
+    let killed = try job.start()
+    _ = try killed.wait(forEvent: "throttled")
+    #expect(try changed(job).count == 20)
+    killed.send(SIGKILL)
+    _ = killed.wait()
+    let result = try job.start().wait()
+    #expect(result.status == 0, "\(result.errors)")
+    #expect(began.duration(to: clock.now) >= .seconds(4))
+    #expect(try job.counts() == ["1 x 5000"])
+  }
+
+  @Test func `a shared run whose canary fails too often stops there, and its undo restores all`()
+    throws
+  {
+    let job = try job(
+      ["rows": 500, "then": "5m", "stopAfter": "1%"],
+      "ALTER TABLE t ADD CHECK (n = 0 OR id % 50 <> 0);",
+      adding: ["skip": ["limit": 1000]]
+    )
+    for _ in 0..<2 {
+      let run = try job.start().wait()
+      #expect(run.status == 1, "\(run.errors)")
+      #expect(run.errors.contains("canary have failed, more than 1 %"), "\(run.errors)")
+      #expect(try (400..<500).contains(changed(job).count))
+    }
+    let undo = try job.batch("undo", "job.json")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try job.counts() == ["0 x 5000"])
+  }
+
+  @Test(arguments: [false, true])
+  func `verification goes on only if the shared rows are as the run left them`(meddles: Bool) throws
+  {
+    let trigger = """
+      CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN UPDATE t SET n = 7 WHERE id = 5000; RETURN NULL; END $$;
+      CREATE TRIGGER meddle AFTER UPDATE ON t FOR EACH ROW WHEN (new.id = 5000 AND new.n = 1)
+        EXECUTE FUNCTION meddle();
+      """
+    let job = try job(["rows": 100, "then": "verify"], meddles ? trigger : "")
+    let run = try job.start().wait()
+    #expect(run.status == (meddles ? 1 : 0), "\(run.errors)")
+    #expect(try changed(job).count == (meddles ? 99 : 5000))
+    if meddles { #expect(run.errors.contains("not as the run left them"), "\(run.errors)") }
+  }
+}
+#endif
