@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchRuns
 import BatchSQLite
 
 enum SummaryText {
@@ -133,6 +134,11 @@ enum SummaryText {
     return facts
   }
 
+  /// What people have done to a run since it began.
+  static func facts(about actions: [OperatorAction]) -> [Fact] {
+    actions.filter { $0.kind != .began }.map { ($0.words, "by \($0.origin)") }
+  }
+
   /// Prints a run of the history, with who ran it.
   static func print(_ run: RecordedRun, in source: String) throws(BatchError) {
     var facts: [Fact] = [("run", run.summary.run)] + times(of: run.summary)
@@ -154,6 +160,7 @@ enum SummaryText {
       }
       if let file = invocation.jobFile { facts.append(("job file", file)) }
     }
+    facts += Self.facts(about: run.actions)
     let name = "\(source) --run \(run.summary.run.prefix(8))"
     try Terminal.print(lines(run.summary, in: name, adding: facts).joined(separator: "\n"))
   }

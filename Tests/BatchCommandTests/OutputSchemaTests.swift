@@ -166,6 +166,16 @@ private struct Outputs {
     try check(run + ["--fresh"], as: "event", in: directory)
     try check(["status", "job.json"], as: "status", in: directory)
 
+    // More actions of a kind than are kept.
+    let paced: [String: Any] = ["identifiersPerSecond": 0.001]
+    try write(["throttle": paced, "limits": ["runtime": "1ms"]])
+    for _ in 0..<22 {
+      #expect(try BatchProgram.run("run", "job.json", in: directory).status == 3)
+    }
+    try check(["status", "job.json"], as: "status", in: directory)
+    try write()
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+
     // Another connection has the database locked once a run is held.
     try write(["throttle": ["identifiersPerSecond": 0.001]])
     let locked = try BatchProgram(["run", "job.json", "--json"], in: directory)

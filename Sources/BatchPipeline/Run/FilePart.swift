@@ -63,7 +63,12 @@ package final class FilePart: RunPart {
     return processor
   }
 
-  package func attend() async {}
+  package func attend() async {
+    let approvals = session.checkpoint.approvals(of: cause).map { OperatorAction($0) }
+    session.note(approvals + (session.entry.map { [$0] } ?? []))
+  }
+
+  package func note(_ actions: [OperatorAction]) { session.note(actions) }
 
   package func settle() async throws(BatchError) { try plan.stop() }
 
@@ -96,6 +101,10 @@ package final class FilePart: RunPart {
     _ failure: BatchError?,
     because reason: String?
   ) async throws(BatchError) {
+    // It may have been cancelled while it waited for approval.
+    if ending == .stopped, let asked = RunControl(of: cause.files), asked.isCancelled {
+      session.note(asked.actions ?? [])
+    }
     try await session.record(
       ending,
       failure,

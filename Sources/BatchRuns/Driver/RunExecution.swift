@@ -125,6 +125,7 @@ struct RunExecution<Part: RunPart> {
       if !hold.isPace { part.notifier.hold(summary) }
     case .released: try part.release()
     case .tuned(let throttle): part.tune(throttle)
+    case .asked(let actions): part.note(actions)
     case .message(let message): onEvent(.message(message))
     case .looked(let stalled):
       if try part.pass(stalled) { tellProgress(every: .zero) }

@@ -55,6 +55,9 @@ package protocol RunPart {
   /// Notes that settings have changed.
   func tune(_ throttle: RunPolicy.Throttle)
 
+  /// Notes what people have asked of this process.
+  func note(_ actions: [OperatorAction])
+
   /// Notes that time passes, and the chunk that takes unusually long, if one does.
   ///
   /// - Returns: Whether a wait that has begun or ended is to be reported at once.
@@ -84,6 +87,11 @@ package protocol RunPart {
 
   /// Releases everything that is not needed to report the end.
   func end() async -> End
+}
+
+extension RunPart {
+  /// For a record to which those who ask add what they ask.
+  package func note(_ actions: [OperatorAction]) {}
 }
 
 /// A run that is finished, or that has ended for this process, and must be reported.

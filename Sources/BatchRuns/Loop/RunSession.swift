@@ -31,6 +31,8 @@ package final class RunSession {
   private var idleBefore = Duration.zero
   /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
+  /// How this process came to work on a run that had begun before; nil if it began it.
+  package let entry: OperatorAction?
   var failure: BatchError?
   /// The current reason of the hold, and when the hold began, for whatever reason.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
@@ -61,6 +63,7 @@ package final class RunSession {
     toldAt = start
     progress = checkpoint.progress
     followsKill = isResumed && progress.state.isGoingOn
+    entry = isResumed ? OperatorAction(retried == nil ? .resumed : .retried) : nil
     // The file may lag behind.
     elapsedBefore = max(progress.elapsedSeconds, elapsedSeconds)
     self.selection = selection
@@ -148,6 +151,15 @@ package final class RunSession {
     guard toldAt.duration(to: host.now()) >= interval else { return false }
     toldAt = host.now()
     return true
+  }
+
+  /// Records what people have done.
+  ///
+  /// If it cannot be written, the next record has it.
+  package func note(_ actions: [OperatorAction]) {
+    let before = progress.actions
+    progress.note(actions)
+    if progress.actions != before { try? write(progress.state) }
   }
 
   /// Records that the run continues, even if the file says that it is finished: now the store is
