@@ -82,6 +82,7 @@ enum SummaryText {
     if let reason = summary.throttle { facts.append(("held", reason)) }
     if let wait = summary.waiting { facts.append(("waiting for", wait)) }
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
+    if let space = summary.afterwards { facts.append((space.by, space.words)) }
     if let plan = summary.plan { facts.append(("plan", plan)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
     facts += summary.reasons.map { ("\($0.count.grouped) failed", words(for: $0)) }

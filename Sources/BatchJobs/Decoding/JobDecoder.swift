@@ -113,6 +113,7 @@ extension JobDecoder {
     let history = section.history("history")
     let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
     let approval = section.section("approval", insteadOfNumber: "by", decodeApproval)
+    let afterwards: Job.Afterwards? = section.oneOf("afterwards")
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
     // Editors find the schema of a file by this key; it does not affect the job.
@@ -135,6 +136,7 @@ extension JobDecoder {
       history: history ?? .standard,
       undo: undo,
       approval: approval,
+      afterwards: afterwards,
       hooks: hooks ?? Job.Hooks(),
       report: report,
       baseDirectory: baseDirectory

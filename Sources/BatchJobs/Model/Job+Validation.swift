@@ -258,6 +258,13 @@ extension RunCause {
     return problems
   }
 
+  private func afterwardsProblems() -> [JobProblem] {
+    guard afterwards != nil, !writes else { return [] }
+    return [
+      .init("afterwards", "an export leaves no space to give back", remedy: "remove afterwards")
+    ]
+  }
+
   private func undoProblems() -> [JobProblem] {
     guard let undo else { return [] }
     var problems: [JobProblem] = []
@@ -321,7 +328,7 @@ extension RunCause {
         )
       )
     }
-    return problems + approvalProblems() + undoProblems() + outsideProblems()
+    return problems + approvalProblems() + afterwardsProblems() + undoProblems() + outsideProblems()
   }
 }
 

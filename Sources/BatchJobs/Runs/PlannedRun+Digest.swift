@@ -21,15 +21,16 @@ extension PlannedRun {
     over subject: String
   ) {
     let settings = policy.liveValues.map { ($0.name, CanonicalJSON.string($0.value)) }
-    let terms = CanonicalJSON.object([
+    var members: [String: CanonicalJSON] = [
       "fingerprint": .string(fingerprint),
       "statements": CanonicalJSON(statements),
       "subject": .string(subject),
       "settings": .object(Dictionary(settings) { first, _ in first }),
       "skip": .string("\(policy.skip.limit) \(policy.skip.ratio)"),
-    ])
+    ]
+    if let afterwards = cause.afterwards { members["afterwards"] = .string(afterwards.rawValue) }
     self.init(
-      digest: SHA256.hash(terms.text),
+      digest: SHA256.hash(CanonicalJSON.object(members).text),
       subject: subject,
       approvals: cause.approval?.by ?? 0
     )

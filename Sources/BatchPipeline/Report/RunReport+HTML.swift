@@ -60,6 +60,7 @@ extension RunReport {
     if summary.invalidTexts > 0 {
       rows.append(("Texts that are not UTF-8", summary.invalidTexts.grouped))
     }
+    if let space = summary.afterwards { rows.append(("Afterwards", "\(space.by): \(space.words)")) }
     if let reason = summary.stopReason { rows.append(("Stopped because", reason)) }
     if let error = summary.error { rows.append(("Error", error)) }
     return rows

@@ -70,6 +70,16 @@ package final class FilePart: RunPart {
 
   package func note(_ actions: [OperatorAction]) { session.note(actions) }
 
+  /// A run gives space back once, and only if it has changed rows.
+  package func makeSpaceReturn() -> (any SpaceReturn)? {
+    guard let kind = cause.afterwards, let lane, session.done.outcomes.succeeded > 0,
+      session.progress.afterwards?.bytesAfter == nil
+    else { return nil }
+    return StoreVacuum(kind, by: lane, retrying: cause.policy.retry)
+  }
+
+  package func note(_ space: ReturnedSpace) { session.note(space) }
+
   package func settle() async throws(BatchError) { try plan.stop() }
 
   package func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError) {

@@ -66,7 +66,7 @@ package struct RunTables: Sendable, Hashable {
     try missing(in: session).isEmpty
   }
 
-  /// Whether the tables tell of runs: those of an earlier version, which tell of no actions, do.
+  /// Whether runs can be read: tables of an earlier version lack only the actions.
   func canBeRead(in session: PostgresSession) throws(BatchError) -> Bool {
     try missing(in: session).allSatisfy { $0 == "_batch_action" }
   }

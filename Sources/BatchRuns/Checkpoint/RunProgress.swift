@@ -76,6 +76,8 @@ package struct RunProgress: Codable, Sendable {
   package var failedAttempts: [FailedAttempt]?
   /// What people have done to the run since it began; nil for nothing.
   package var actions: [OperatorAction]?
+  /// What was given back after the last chunk.
+  package var afterwards: ReturnedSpace?
   /// The passed-over identifiers of chunks that no earlier record lists as done.
   package var passedOver: PassedOverRecord?
   /// In ISO 8601 and UTC.

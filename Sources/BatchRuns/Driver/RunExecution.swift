@@ -100,7 +100,11 @@ struct RunExecution<Part: RunPart> {
       for worker in workers { await worker.close() }
     }
     try await part.settle()
-    try await part.record(ending, loop.failure.map(terms.phrase), because: loop.stopReason)
+    var (end, reason) = (ending, loop.stopReason)
+    if ending == .completed, loop.failure == nil, let space = part.makeSpaceReturn() {
+      (end, reason) = try await giveBack(by: space)
+    }
+    try await part.record(end, loop.failure.map(terms.phrase), because: reason)
   }
 
   private func observe(_ event: RunLogic.Event) async throws(BatchError) {

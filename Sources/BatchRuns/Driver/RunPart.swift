@@ -55,6 +55,12 @@ package protocol RunPart {
   /// Notes that settings have changed.
   func tune(_ throttle: RunPolicy.Throttle)
 
+  /// What follows the last chunk; nil for nothing, or if it is done.
+  func makeSpaceReturn() -> (any SpaceReturn)?
+
+  /// Records that space is being given back, or what came of it.
+  func note(_ space: ReturnedSpace)
+
   /// Notes what people have asked of this process.
   func note(_ actions: [OperatorAction])
 
@@ -90,8 +96,13 @@ package protocol RunPart {
 }
 
 extension RunPart {
-  /// For a record to which those who ask add what they ask.
+  // For a record to which those who ask add what they ask, and for work without such an end.
+
   package func note(_ actions: [OperatorAction]) {}
+
+  package func makeSpaceReturn() -> (any SpaceReturn)? { nil }
+
+  package func note(_ space: ReturnedSpace) {}
 }
 
 /// A run that is finished, or that has ended for this process, and must be reported.

@@ -105,7 +105,7 @@ extension [OperatorAction] {
 }
 
 extension OperatorAction {
-  /// Whether both tell of one action.
+  /// Whether both are records of one action.
   fileprivate func isSame(as other: OperatorAction) -> Bool {
     var (own, other) = (self, other)
     (own.leftOut, other.leftOut) = (nil, nil)

@@ -162,6 +162,14 @@ package final class RunSession {
     if progress.actions != before { try? write(progress.state) }
   }
 
+  /// Records that space is being given back, or what came of it.
+  package func note(_ space: ReturnedSpace) {
+    progress.afterwards = space
+    let isOver = space.bytesAfter != nil || space.error != nil
+    progress.waiting = isOver ? nil : "\(space.by), after the last row"
+    try? write(progress.state)
+  }
+
   /// Records that the run continues, even if the file says that it is finished: now the store is
   /// the authority.
   package func reopen() throws(BatchError) {

@@ -88,6 +88,7 @@ enum CompleteJob {
       "limits": { "runtime": "6h" },
       "undo": { "keep": "30d" },
       "approval": { "by": 1 },
+      "afterwards": "vacuum",
       "hooks": {
         "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
         "onThrottle": ["./hold"], "onStop": ["./stop"], "onCancel": ["./cancel"],
