@@ -56,7 +56,8 @@ struct HistoryCommand: AsyncParsableCommand {
     }
   }
 
-  /// Who began a run, for which work, and what failed before its failures were retried.
+  /// Who began a run, for which work, what failed before its failures were retried, and the last
+  /// things that people did to it.
   private static func facts(about run: RecordedRun) -> [String] {
     var facts: [String] = []
     if let invocation = run.invocation { facts.append("\(invocation.user) on \(invocation.host)") }
@@ -65,6 +66,9 @@ struct HistoryCommand: AsyncParsableCommand {
     let failed = run.summary.failedAttempts.map(\.failed.grouped)
     if !failed.isEmpty {
       facts.append("\(failed.joined(separator: ", then ")) failed before a retry")
+    }
+    facts += run.actions.filter { $0.kind != .began }.suffix(3).map {
+      "\($0.words) by \($0.user) at \($0.at)"
     }
     return facts
   }

@@ -96,6 +96,18 @@ struct PlanText {
       let untried = report.untried.map { ", without \($0)" } ?? ""
       facts.append(("tried", rows + untried))
     }
+    if let space = report.afterwards {
+      let needs = space.neededBytes.map {
+        ", and needs up to \(Format.bytes(Int($0))) of free space"
+      }
+      facts.append(
+        (
+          "afterwards",
+          "\(space.by) of \(Format.bytes(Int(space.bytes))), of which \(Format.bytes(Int(space.freeBytes))) are"
+            + " free before the run\(needs ?? "")"
+        )
+      )
+    }
     if let seconds = report.estimatedSeconds {
       facts.append(("time", time(seconds)))
     } else if let program {

@@ -187,7 +187,13 @@ struct StatusCommand: AsyncParsableCommand {
         ? Format.count(host.processes, "process", "processes") : "process \(host.process)"
       facts.append(("host \(host.name), \(process)", words))
     }
-    facts += Self.facts(about: status.requests)
+    let requests = status.requests
+    facts += Self.facts(about: requests)
+    // Those in force are told above.
+    let others = status.actions.filter { action in
+      !(requests?.origins.values.contains { $0.user == action.user && $0.at == action.at } ?? false)
+    }
+    facts += SummaryText.facts(about: others).suffix(3)
     facts.append((command, status.next.words))
     facts += status.warnings.map { ("warning", $0) }
     // Lines that are redrawn are cut to the width, and must not contain colours.

@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchRuns
 import BatchSQLite
 
 enum SummaryText {
@@ -81,6 +82,7 @@ enum SummaryText {
     if let reason = summary.throttle { facts.append(("held", reason)) }
     if let wait = summary.waiting { facts.append(("waiting for", wait)) }
     if let reason = summary.stopReason { facts.append(("reason", reason)) }
+    if let space = summary.afterwards { facts.append((space.by, space.words)) }
     if let plan = summary.plan { facts.append(("plan", plan)) }
     if let error = summary.error, summary.failure == nil { facts.append(("error", error)) }
     facts += summary.reasons.map { ("\($0.count.grouped) failed", words(for: $0)) }
@@ -133,6 +135,11 @@ enum SummaryText {
     return facts
   }
 
+  /// What people have done to a run since it began.
+  static func facts(about actions: [OperatorAction]) -> [Fact] {
+    actions.filter { $0.kind != .began }.map { ($0.words, "by \($0.origin)") }
+  }
+
   /// Prints a run of the history, with who ran it.
   static func print(_ run: RecordedRun, in source: String) throws(BatchError) {
     var facts: [Fact] = [("run", run.summary.run)] + times(of: run.summary)
@@ -154,6 +161,7 @@ enum SummaryText {
       }
       if let file = invocation.jobFile { facts.append(("job file", file)) }
     }
+    facts += Self.facts(about: run.actions)
     let name = "\(source) --run \(run.summary.run.prefix(8))"
     try Terminal.print(lines(run.summary, in: name, adding: facts).joined(separator: "\n"))
   }

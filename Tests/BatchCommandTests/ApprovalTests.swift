@@ -49,6 +49,12 @@ import Testing
     try #require(chown(directory.file("job.batch.approval.\(user)"), user, user) == 0)
   }
 
+  private func actions(ofRun number: Int = 0) throws -> [String] {
+    let history = try JSONOutput.object(batch("history", "job.json", "--json").output)
+    let runs = try #require(history["runs"] as? [[String: Any]])
+    return (runs[number]["actions"] as? [[String: Any]] ?? []).compactMap { $0["kind"] as? String }
+  }
+
   private func plan() throws -> String {
     try #require(JSONOutput.object(batch("status", "job.json", "--json").output)["plan"] as? String)
   }
@@ -78,6 +84,8 @@ import Testing
     try approve()
     let approved = try JSONOutput.object(batch("status", "job.json", "--json").output)
     #expect(approved["next"] as? String == "resume" && approved["stopReason"] == nil, "\(approved)")
+    // Who was refused has not done anything, and neither has a run that was not approved.
+    #expect(try actions() == ["began", "approved"])
     let second = try batch("run", "job.json", "--json")
     #expect(second.status == 0, "\(second.errors)")
     #expect(try changed() == "90")
@@ -86,6 +94,10 @@ import Testing
     // The next run has a plan of its own.
     #expect(try batch("run", "job.json").status == 7)
     #expect(try changed() == "90")
+    #expect(try actions(ofRun: 1) == ["began", "approved", "resumed"])
+    try approve(as: 65_533)
+    #expect(try batch("run", "job.json", "--fresh").status == 7)
+    #expect(try actions(ofRun: 1) == ["began", "approved", "setAside"])
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be another user"))
@@ -191,6 +203,9 @@ import Testing
     #expect(approved.status == 0, "\(approved.errors)")
     #expect(waiting.wait().status == 0)
     #expect(try job.counts() == ["1 x 500"])
+    let history = try JSONOutput.object(job.batch("history", "job.json", "--json").output)
+    let actions = (history["runs"] as? [[String: Any]])?.first?["actions"] as? [[String: Any]] ?? []
+    #expect(actions.compactMap { $0["kind"] as? String } == ["began", "approved", "resumed"])
     try job.writeJob(["approval": ["by": 1], "undo": true, "chunk": ["size": 7]])
     #expect(try job.start().wait().status == 7)
     try job.writeJob(["approval": ["by": 1], "undo": true, "chunk": ["size": 8]])

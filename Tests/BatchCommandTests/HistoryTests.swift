@@ -40,6 +40,50 @@ import Testing
 
   private func names() throws -> [String] { try history().compactMap { $0["run"] as? String } }
 
+  @Test func `the history tells who retried a run, set it aside and undid it`() throws {
+    func kinds(_ run: Int = 0) throws -> [String] {
+      let actions = try history()[run]["actions"] as? [[String: Any]]
+      return actions?.compactMap { $0["kind"] as? String } ?? []
+    }
+    try TestDatabase.make(
+      in: directory,
+      """
+      CREATE TRIGGER refuse BEFORE UPDATE ON numbers WHEN old.id = 7
+      BEGIN SELECT RAISE(ABORT, 'no'); END
+      """
+    )
+    try write(["skip": ["limit": 5], "undo": true])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)
+    try TestDatabase.make(in: directory, "DROP TRIGGER refuse")
+    try succeed("retry-failed", "job.json")
+    try succeed("undo", "job.json")
+    #expect(try kinds() == ["began", "retried", "undid"])
+    #expect(try succeed("status", "job.json").contains("undid: "))
+    #expect(try succeed("history", "job.json").contains("retried by "))
+
+    try write(["throttle": ["identifiersPerSecond": 0.001]])
+    let stopped = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    try stopped.wait(forEvent: "throttled")
+    stopped.send(SIGTERM)
+    #expect(stopped.wait().status == 3)
+    // What is refused has set nothing aside.
+    let refused = try BatchProgram.run(
+      "run",
+      "job.json",
+      "--fresh",
+      "--param=last=x",
+      in: directory
+    )
+    #expect(refused.status == 2)
+    #expect(try kinds() == ["began"])
+    try write()
+    try succeed("run", "job.json", "--fresh")
+    #expect(try kinds() == ["began"])
+    #expect(try kinds(1) == ["began", "setAside"])
+    let aside = try #require(names().dropFirst().first)
+    #expect(try succeed("status", "job.json", "--run", aside).contains(#/set aside: +by .*, at /#))
+  }
+
   @Test func `the history keeps each run with its rows and its user, even one of no rows`() throws {
     try write(["undo": true])
     for last in ["10", "20", "0", "30"] {

@@ -14,6 +14,7 @@ import BatchPostgres
     try outputs.printPlans()
     try outputs.printApproval()
     try outputs.printRuns()
+    try outputs.printAfterwards()
     try outputs.printVerifications()
     #if PostgreSQL
     try outputs.printServerPlans()
@@ -166,6 +167,16 @@ private struct Outputs {
     try check(run + ["--fresh"], as: "event", in: directory)
     try check(["status", "job.json"], as: "status", in: directory)
 
+    // More actions of a kind than are kept.
+    let paced: [String: Any] = ["identifiersPerSecond": 0.001]
+    try write(["throttle": paced, "limits": ["runtime": "1ms"]])
+    for _ in 0..<22 {
+      #expect(try BatchProgram.run("run", "job.json", in: directory).status == 3)
+    }
+    try check(["status", "job.json"], as: "status", in: directory)
+    try write()
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+
     // Another connection has the database locked once a run is held.
     try write(["throttle": ["identifiersPerSecond": 0.001]])
     let locked = try BatchProgram(["run", "job.json", "--json"], in: directory)
@@ -190,6 +201,27 @@ private struct Outputs {
     let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
     let last = try #require(try JSONOutput.object(status)["run"] as? String)
     try check(["status", "job.json", "--run", last], as: "recordedRun", in: directory)
+  }
+
+  mutating func printAfterwards() throws {
+    let directory = try TemporaryDirectory()
+    let path = try TestDatabase.makeNumbers(50, in: directory)
+    try TestDatabase.make(in: directory, "PRAGMA journal_mode = wal")
+    let reader = try Connection(path: path)
+    for kept in [40, 30] {
+      try directory.write(
+        JobText.delete(where: "id > \(kept)", adding: ["afterwards": "vacuum"]),
+        to: "job.json"
+      )
+      try check(["plan", "job.json"], as: "plan", in: directory)
+      // A reader keeps the log, from which the file would shrink.
+      if kept == 40 {
+        try reader.execute("BEGIN")
+        _ = try reader.value("SELECT count(*) FROM numbers")
+      }
+      try check(["run", "job.json"], as: "event", in: directory)
+      if kept == 40 { try reader.execute("COMMIT") }
+    }
   }
 
   mutating func printVerifications() throws {

@@ -38,6 +38,7 @@ import Testing
     #expect(page.contains("prefers-color-scheme: dark") && page.contains("@media print"))
     #expect(page.contains("&lt;no&gt;") && !page.contains("<no>"))
     for outside in ["http", "<script", "src=", "url("] { #expect(!page.contains(outside)) }
+    #expect(page.contains("<h2>What people did</h2>") && page.contains("<td>began</td>"))
     #expect(!page.contains("nan") && !page.contains("inf"))
     // A browser reads it: so does a parser that forgives nothing, but for the first line.
     let body = try #require(page.range(of: "<body>"))

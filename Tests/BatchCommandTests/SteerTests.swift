@@ -76,6 +76,73 @@ import Testing
     #expect(try TestDatabase.value(path, "SELECT sum(n) FROM numbers") == .integer(2000))
   }
 
+  /// What people have done to the last run.
+  private func actions() throws -> [[String: Any]] {
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory)
+    return try JSONOutput.object(status.output)["actions"] as? [[String: Any]] ?? []
+  }
+
+  private func kinds() throws -> [String] { try actions().compactMap { $0["kind"] as? String } }
+
+  @Test func `the record tells who did what to a run, once each, also of requests at one moment`()
+    throws
+  {
+    let program = try start()
+    let pause = try BatchProgram(["pause", "job.json"], in: directory)
+    #expect(pause.wait().status == 0)
+    _ = try untilHeld(program)
+    // This changes nothing, and that is refused.
+    try ask("pause", "job.json")
+    #expect(try BatchProgram.run("set", "job.json", "chunk.size=0", in: directory).status == 2)
+    let setting = try (1...6).map { number in
+      let rate = "throttle.identifiersPerSecond=\(number * 1000)"
+      return try BatchProgram(["set", "job.json", rate], in: directory)
+    }
+    for program in setting { #expect(program.wait().status == 0) }
+    try ask("resume", "job.json")
+    try ask("cancel", "job.json")
+    #expect(program.wait().status == 3)
+    let actions = try actions()
+    let sets = Array(repeating: "set", count: 6)
+    #expect(try kinds() == ["began", "paused"] + sets + ["continued", "cancelled"])
+    #expect(actions[0]["pid"] as? Int == Int(program.identifier))
+    #expect(actions[1]["pid"] as? Int == Int(pause.identifier))
+    #expect(
+      actions.allSatisfy { $0["user"] is String && $0["host"] is String && $0["at"] is String }
+    )
+    let changes = actions.filter { $0["kind"] as? String == "set" }
+    #expect(
+      Set(changes.compactMap { $0["pid"] as? Int }) == Set(setting.map { Int($0.identifier) })
+    )
+    let values = changes.compactMap { $0["to"] as? String }
+    #expect(Set(values) == Set((1...6).map { "\($0 * 1000)" }))
+    #expect(changes.compactMap { $0["from"] as? String } == ["none"] + values.dropLast())
+    let text = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(text.contains(#/cancelled: +by .* on .*, process [0-9]+, at /#), "\(text)")
+    #expect(!text.contains("paused:"), "\(text)")
+    let history = try BatchProgram.run("history", "job.json", in: directory).output
+    #expect(history.contains("cancelled by "), "\(history)")
+  }
+
+  @Test func `a killed run has a record of what was done to it, and of who resumed it`() throws {
+    let program = try start()
+    try ask("pause", "job.json")
+    _ = try untilHeld(program)
+    program.send(SIGKILL)
+    _ = program.wait()
+    #expect(try kinds() == ["began", "paused"])
+    try writeJob(["throttle": ["identifiersPerSecond": 0.001]])
+    let next = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    try next.wait(forEvent: "throttled")
+    next.send(SIGKILL)
+    _ = next.wait()
+    #expect(try kinds() == ["began", "paused", "resumed"])
+    #expect(try actions().last?["pid"] as? Int == Int(next.identifier))
+    try writeJob([:])
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try kinds() == ["began", "paused", "resumed", "resumed"])
+  }
+
   @Test func `invalid settings are refused`() throws {
     let program = try start()
     for (setting, message) in [

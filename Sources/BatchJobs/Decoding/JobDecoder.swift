@@ -114,6 +114,7 @@ extension JobDecoder {
     let canary = section.section("canary", insteadOfNumber: "rows", decodeCanary)
     let undo = section.sectionOrTrue("undo", Job.Undo(), insteadOf: "keep", decodeUndo)
     let approval = section.section("approval", insteadOfNumber: "by", decodeApproval)
+    let afterwards: Job.Afterwards? = section.oneOf("afterwards")
     let hooks = section.section("hooks", decodeHooks)
     let report = section.section("report", insteadOf: "path", decodeReport)
     // Editors find the schema of a file by this key; it does not affect the job.
@@ -137,6 +138,7 @@ extension JobDecoder {
       canary: canary,
       undo: undo,
       approval: approval,
+      afterwards: afterwards,
       hooks: hooks ?? Job.Hooks(),
       report: report,
       baseDirectory: baseDirectory

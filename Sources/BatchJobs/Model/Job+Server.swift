@@ -296,6 +296,7 @@ extension Job {
       )
     }
     if source.query != nil { refuse(.query, "a query") }
+    if afterwards != nil { refuse(JobPath("afterwards"), "giving space back afterwards") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems
   }

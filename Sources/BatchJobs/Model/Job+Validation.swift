@@ -275,6 +275,13 @@ extension RunCause {
     return []
   }
 
+  private func afterwardsProblems() -> [JobProblem] {
+    guard afterwards != nil, !writes else { return [] }
+    return [
+      .init("afterwards", "an export leaves no space to give back", remedy: "remove afterwards")
+    ]
+  }
+
   private func undoProblems() -> [JobProblem] {
     guard let undo else { return [] }
     var problems: [JobProblem] = []
@@ -338,7 +345,8 @@ extension RunCause {
         )
       )
     }
-    return problems + canaryProblems() + approvalProblems() + undoProblems() + outsideProblems()
+    return problems + canaryProblems() + approvalProblems() + afterwardsProblems() + undoProblems()
+      + outsideProblems()
   }
 }
 

@@ -41,6 +41,8 @@ public struct Job: Sendable {
   public var undo: Undo?
   /// Who must approve the plan of a run before its first row; nil for nobody.
   public var approval: Approval?
+  /// How a run gives space back after its last row; nil for not at all.
+  public var afterwards: Afterwards?
   /// Programs to notify of events of a run.
   public var hooks: Hooks
   /// Where to report the end of a run; nil for no report.
@@ -71,6 +73,7 @@ public struct Job: Sendable {
     canary: Canary? = nil,
     undo: Undo? = nil,
     approval: Approval? = nil,
+    afterwards: Afterwards? = nil,
     hooks: Hooks = Hooks(),
     report: Report? = nil,
     baseDirectory: FilePath = ""
@@ -95,6 +98,7 @@ public struct Job: Sendable {
     )
     self.undo = undo
     self.approval = approval
+    self.afterwards = afterwards
     self.hooks = hooks
     self.report = report
     self.baseDirectory = baseDirectory

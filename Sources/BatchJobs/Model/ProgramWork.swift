@@ -41,6 +41,7 @@ package struct ProgramWork: RunCause {
   package var condition: String? { nil }
   package var archive: String? { nil }
   package var approval: Job.Approval? { nil }
+  package var afterwards: Job.Afterwards? { nil }
   package var sharedServer: Job.DatabaseOptions.Server? { nil }
   package var parameters: [String: ParameterDeclaration] { [:] }
   package var isRehearsal: Bool { false }

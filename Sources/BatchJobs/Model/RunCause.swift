@@ -23,6 +23,8 @@ package protocol RunCause: Sendable {
   var archive: String? { get }
   /// Who must approve the plan of a run; nil for nobody.
   var approval: Job.Approval? { get }
+  /// How a run gives space back after its last row; nil for not at all.
+  var afterwards: Job.Afterwards? { get }
   var hooks: Job.Hooks { get }
   var report: Job.Report? { get }
   var baseDirectory: FilePath { get }

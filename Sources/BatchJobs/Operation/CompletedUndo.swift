@@ -1,8 +1,8 @@
-import BatchRuns
+package import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
-package struct CompletedUndo: Sendable, Encodable {
+package struct CompletedUndo: Sendable {
   /// The UUID of the undo run.
   package let run: String
   /// The number of rows of the undo run.
@@ -11,6 +11,8 @@ package struct CompletedUndo: Sendable, Encodable {
   package let failed: Int
   /// The number of rows that the undone run had recorded.
   private let recorded: Int?
+  /// Who began it; nil if that is not known.
+  package let action: OperatorAction?
 
   /// Whether some rows are still as the undone run left them.
   package var isPartial: Bool { failed > 0 || rows < recorded ?? rows }
@@ -22,8 +24,10 @@ package struct CompletedUndo: Sendable, Encodable {
       + "undone by \(run)"
   }
 
-  package init(run: String, rows: Int, failed: Int, recorded: Int?) {
-    (self.run, self.rows, self.failed, self.recorded) = (run, rows, failed, recorded)
+  package init(_ metadata: RunMetadata, rows: Int, failed: Int) {
+    (run, self.rows, self.failed) = (metadata.run, rows, failed)
+    recorded = metadata.undoableRows
+    action = metadata.invocation.map { OperatorAction(.undid, at: metadata.startedAt, $0) }
   }
 
   /// Finds the undo of a run; nil if there is none, or if it is incomplete.
@@ -42,7 +46,11 @@ package struct CompletedUndo: Sendable, Encodable {
         // An undo that restored no row has undone nothing.
         checkpoint.progress.done.outcomes.succeeded > 0
       else { return nil }
-      return CompletedUndo(checkpoint)
+      return CompletedUndo(
+        checkpoint.metadata,
+        rows: checkpoint.list.count,
+        failed: checkpoint.progress.done.outcomes.failed
+      )
     }
     guard let undo = Self.decisive(undos) else { return nil }
     self = undo
@@ -52,13 +60,6 @@ package struct CompletedUndo: Sendable, Encodable {
   package static func decisive(_ undos: [CompletedUndo]) -> CompletedUndo? {
     let most = undos.map(\.undone).max()
     return undos.first { $0.undone == most }
-  }
-
-  private init(_ checkpoint: Checkpoint) {
-    run = checkpoint.metadata.run
-    rows = checkpoint.list.count
-    failed = checkpoint.progress.done.outcomes.failed
-    recorded = checkpoint.metadata.undoableRows
   }
 
   private var undone: Int { rows - failed }

@@ -37,6 +37,8 @@ public struct RecordedRun: Sendable, Encodable {
   /// The run that this run has undone, if any.
   public let undone: String?
   package let undo: CompletedUndo?
+  /// What people have done to the run, in the order of their times: the last 20 of each kind.
+  public let actions: [OperatorAction]
   /// When the run began, in ISO 8601 and UTC.
   public let startedAt: String
   /// Sorts runs by start time.
@@ -47,13 +49,16 @@ public struct RecordedRun: Sendable, Encodable {
   ///   - summary: The state of the run.
   ///   - entity: The entity of the rows; nil for the one of its job.
   ///   - undo: The run that has undone this one.
+  ///   - actions: What people have done to the run.
   package init(
     _ metadata: RunMetadata,
     _ summary: RunSummary,
     entity: String? = nil,
-    undo: CompletedUndo? = nil
+    undo: CompletedUndo? = nil,
+    actions: [OperatorAction]
   ) {
     self.summary = summary
+    self.actions = actions
     startedAt = metadata.startedAt
     place = (metadata.startedAt, metadata.startedMicroseconds, metadata.run)
     parameters = metadata.parameters ?? [:]
@@ -67,7 +72,7 @@ public struct RecordedRun: Sendable, Encodable {
   }
 
   private enum CodingKeys: String, CodingKey {
-    case action, entity, condition = "where", parameters, invocation, undone, undoneBy
+    case action, entity, condition = "where", parameters, invocation, undone, undoneBy, actions
   }
 
   /// Encodes the summary, and the other values beside its fields.
@@ -81,6 +86,7 @@ public struct RecordedRun: Sendable, Encodable {
     try container.encode(invocation, forKey: .invocation)
     try container.encode(undone, forKey: .undone)
     try container.encode(undo?.run, forKey: .undoneBy)
+    if !actions.isEmpty { try container.encode(actions, forKey: .actions) }
   }
 }
 

@@ -85,6 +85,8 @@ public struct RunStatus: Sendable {
   package var requests: RunControl?
   /// The completed run that has undone it, if any.
   package var undo: CompletedUndo?
+  /// What people have done to the run, in the order of their times: the last 20 of each kind.
+  public package(set) var actions: [OperatorAction] = []
   /// What `batch run` would do next.
   public let next: NextStep
   /// Risks from other programs that have the database open; empty once the run is done.
@@ -113,7 +115,7 @@ public struct RunStatus: Sendable {
 
 extension RunStatus: Encodable {
   private enum CodingKeys: CodingKey {
-    case hosts, spans, spansDone, next, nextWords, undoneBy, requests, warnings
+    case hosts, spans, spansDone, next, nextWords, undoneBy, requests, actions, warnings
   }
 
   /// Encodes the summary, and the other values beside its fields.
@@ -126,7 +128,8 @@ extension RunStatus: Encodable {
       try container.encode(sharing.spansDone, forKey: .spansDone)
     }
     try container.encode(undo?.run, forKey: .undoneBy)
-    try container.encodeIfPresent(requests, forKey: .requests)
+    try container.encodeIfPresent(requests?.withoutActions, forKey: .requests)
+    if !actions.isEmpty { try container.encode(actions, forKey: .actions) }
     try container.encode(next.name, forKey: .next)
     try container.encode(next.words, forKey: .nextWords)
     try container.encode(warnings, forKey: .warnings)

@@ -128,6 +128,22 @@ public struct PlanReport: Sendable, Encodable {
     }
   }
 
+  /// How space is given back after the last row.
+  public struct Afterwards: Sendable, Encodable {
+    /// How: `vacuum` or `incremental`.
+    public let by: String
+    /// The size of the database.
+    public let bytes: Int64
+    /// What is free in it before the run, and would return without one.
+    public let freeBytes: Int64
+    /// The free space that it needs at most; nil for none.
+    public let neededBytes: Int64?
+
+    package init(by name: String, bytes: Int64, freeBytes: Int64, neededBytes: Int64?) {
+      (by, self.bytes, self.freeBytes, self.neededBytes) = (name, bytes, freeBytes, neededBytes)
+    }
+  }
+
   /// The job's name.
   public let job: String
   /// The type of the action: `update`, `delete`, `export` or `transform`.
@@ -195,6 +211,8 @@ public struct PlanReport: Sendable, Encodable {
   /// What was left out of trying them, in words: triggers, and unique indexes of expressions, with
   /// conditions or of generated columns; nil if nothing was.
   public package(set) var untried: String?
+  /// How space is given back after the last row; nil if it is not.
+  public package(set) var afterwards: Afterwards?
   /// How many texts of the first 10,000 rows are not UTF-8.
   ///
   /// It is nil for an update or a deletion, which read no text, and on PostgreSQL, which has no

@@ -21,7 +21,7 @@ extension PlannedRun {
     over subject: String
   ) {
     let settings = policy.liveValues.map { ($0.name, CanonicalJSON.string($0.value)) }
-    let terms = CanonicalJSON.object([
+    var members: [String: CanonicalJSON] = [
       "fingerprint": .string(fingerprint),
       "statements": CanonicalJSON(statements),
       "subject": .string(subject),
@@ -33,9 +33,10 @@ extension PlannedRun {
         )
       ),
       "canary": .string(policy.canary.map { "\($0.rows) \($0.wait) \($0.stopAfter ?? 1)" } ?? ""),
-    ])
+    ]
+    if let afterwards = cause.afterwards { members["afterwards"] = .string(afterwards.rawValue) }
     self.init(
-      digest: SHA256.hash(terms.text),
+      digest: SHA256.hash(CanonicalJSON.object(members).text),
       subject: subject,
       approvals: cause.approval?.by ?? 0
     )

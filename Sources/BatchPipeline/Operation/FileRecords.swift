@@ -87,6 +87,7 @@ struct FileRecords: RunRecords {
     status.undo =
       checkpoint.metadata.undone == nil
       ? CompletedUndo(of: checkpoint.metadata.run, ofWork: cause) : nil
+    status.actions = checkpoint.actions(of: cause, status.undo)
     status.requests = process == nil ? nil : RunControl(of: cause.files)
     status.warnings = summary.state.isFinished ? [] : cause.risks
     return status

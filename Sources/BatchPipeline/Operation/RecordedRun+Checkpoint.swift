@@ -36,11 +36,13 @@ extension RecordedRun {
       summary.wasKilled = true
     }
     summary.isSetAside = !summary.state.isFinished && checkpoint.path != cause.checkpointPath
+    let undo = metadata.undone == nil ? CompletedUndo(of: metadata.run, ofWork: cause) : nil
     self.init(
       metadata,
       summary,
       entity: checkpoint.list.header.entityName,
-      undo: metadata.undone == nil ? CompletedUndo(of: metadata.run, ofWork: cause) : nil
+      undo: undo,
+      actions: checkpoint.actions(of: cause, undo)
     )
   }
 }
@@ -58,5 +60,6 @@ extension RunReport {
     failures = try Self.failures(checkpoint)
     pace = try checkpoint.pace()
     warnings = []
+    actions = run.actions
   }
 }

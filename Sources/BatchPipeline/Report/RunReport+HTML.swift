@@ -30,6 +30,7 @@ extension RunReport {
     \(outcomePicture)
     \(ratePicture)
     \(Self.table(rows))
+    \(actionTable)
     \(failedTable)
     </body>
     </html>
@@ -59,23 +60,37 @@ extension RunReport {
     if summary.invalidTexts > 0 {
       rows.append(("Texts that are not UTF-8", summary.invalidTexts.grouped))
     }
+    if let space = summary.afterwards { rows.append(("Afterwards", "\(space.by): \(space.words)")) }
     if let reason = summary.stopReason { rows.append(("Stopped because", reason)) }
     if let error = summary.error { rows.append(("Error", error)) }
     return rows
   }
 
+  private var actionTable: String {
+    if actions.isEmpty { return "" }
+    return """
+      <h2>What people did</h2>
+      <table>
+      <tr><th>Time</th><th>Action</th><th>User</th><th>Machine</th><th>Process</th></tr>
+      \(Self.lines(actions.map { [$0.at, $0.words, $0.user, $0.host, $0.pid.map(String.init) ?? ""] }))
+      </table>
+      """
+  }
+
+  private static func lines(_ rows: [[String]]) -> String {
+    rows.map { "<tr>\($0.map { "<td>\($0.escapedForHTML)</td>" }.joined())</tr>" }
+      .joined(separator: "\n")
+  }
+
   private var failedTable: String {
     if failures.isEmpty { return "" }
-    let rows = failures.map { failure in
-      let cells = [failure.identifier, failure.message, "\(failure.attempt)", failure.failedAt]
-      return "<tr>\(cells.map { "<td>\($0.escapedForHTML)</td>" }.joined())</tr>"
-    }
+    let rows = failures.map { [$0.identifier, $0.message, "\($0.attempt)", $0.failedAt] }
     let more = summary.outcomes.failed - failures.count
     return """
       <h2>Failed identifiers</h2>
       <table>
       <tr><th>Identifier</th><th>Error</th><th>Attempt</th><th>Time</th></tr>
-      \(rows.joined(separator: "\n"))
+      \(Self.lines(rows))
       </table>
       \(more > 0 ? "<p>And \(more) more, which batch ids --outcome failed prints.</p>" : "")
       """

@@ -27,6 +27,8 @@ struct RunReport: Encodable {
   let pace: RunPace
   /// Risks from programs that had the database open at the end; empty for a report written later.
   let warnings: [String]
+  /// What people have done to the run.
+  let actions: [OperatorAction]
 
   init(
     _ summary: RunSummary,
@@ -46,6 +48,7 @@ struct RunReport: Encodable {
     failures = try Self.failures(checkpoint)
     pace = try checkpoint.pace()
     warnings = cause.risks
+    actions = checkpoint.actions(of: cause)
   }
 
   static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
@@ -65,7 +68,7 @@ struct RunReport: Encodable {
     // The mark sorts before all other keys, so it is at the beginning of the file.
     case form = "$form"
     case description, database, entity, condition = "where", action, startedAt, summary, failures,
-      pace, warnings
+      pace, warnings, actions
   }
 
   func encode(to encoder: any Encoder) throws {
@@ -81,6 +84,7 @@ struct RunReport: Encodable {
     try container.encode(failures, forKey: .failures)
     try container.encode(pace, forKey: .pace)
     try container.encode(warnings, forKey: .warnings)
+    if !actions.isEmpty { try container.encode(actions, forKey: .actions) }
   }
 
   /// Writes the report atomically, replacing an earlier one.

@@ -75,7 +75,22 @@ package final class FilePart: RunPart {
     return processor
   }
 
-  package func attend() async {}
+  package func attend() async {
+    let approvals = session.checkpoint.approvals(of: cause).map { OperatorAction($0) }
+    session.note(approvals + (session.entry.map { [$0] } ?? []))
+  }
+
+  package func note(_ actions: [OperatorAction]) { session.note(actions) }
+
+  /// A run gives space back once, and only if it has changed rows.
+  package func makeSpaceReturn() -> (any SpaceReturn)? {
+    guard let kind = cause.afterwards, let lane, session.done.outcomes.succeeded > 0,
+      session.progress.afterwards?.bytesAfter == nil
+    else { return nil }
+    return StoreVacuum(kind, by: lane, retrying: cause.policy.retry)
+  }
+
+  package func note(_ space: ReturnedSpace) { session.note(space) }
 
   package func settle() async throws(BatchError) { try plan.stop() }
 
@@ -108,6 +123,10 @@ package final class FilePart: RunPart {
     _ failure: BatchError?,
     because reason: String?
   ) async throws(BatchError) {
+    // It may have been cancelled while it waited for approval.
+    if ending == .stopped, let asked = RunControl(of: cause.files), asked.isCancelled {
+      session.note(asked.actions ?? [])
+    }
     try await session.record(
       ending,
       failure,

@@ -139,7 +139,11 @@ extension FileRecord {
     // The old run is replaced only when the new one is certain to begin: a refused run changes
     // nothing.
     if let file = findings.replacedFile {
+      let replaced = findings.checkpoint
+      let approvals = replaced?.approvals(of: cause).map { OperatorAction($0) } ?? []
       onEvent(.setAside(try Checkpoint.setAside(file).string))
+      // It is set aside, whether that can be written or not.
+      try? replaced?.note(approvals + [OperatorAction(.setAside)])
     } else if let finished = findings.checkpoint {
       keep(finished)
     }

@@ -133,7 +133,7 @@ extension RunTables {
     ofJobIfThere job: String,
     in session: PostgresSession
   ) throws(BatchError) -> [TableRun] {
-    guard try exist(in: session) else { return [] }
+    guard try canBeRead(in: session) else { return [] }
     return try runs(ofJob: job, in: session)
   }
 }

@@ -22,6 +22,9 @@ package final class TablePart: RunPart {
   private let session: TableProgress
   private let presence: HostPresence
   private let spans: LeasedSpans
+  /// How this process came to work on a run that had begun before; nil if it began it, or if that is
+  /// noted.
+  private let entry: OperatorAction?
   private let recordedParts = Lock<[ExportPart]>([])
   private let workers = Lock<[PostgresConnection]>([])
   private let watching: Task<Void, Never>
@@ -90,7 +93,14 @@ package final class TablePart: RunPart {
     (self.run, self.plan, self.tables, self.terms) = (run, plan, tables, terms)
     (self.hooks, self.stop, self.onEvent) = (hooks, stop, onEvent)
     (self.own, self.session, self.presence) = (own, session, presence)
-    onEvent(begins(session.summary()))
+    let event = begins(session.summary())
+    entry =
+      switch event {
+      case .joined: OperatorAction(.joined)
+      case .resumed: OperatorAction(.resumed)
+      default: nil
+      }
+    onEvent(event)
   }
 
   package var positions: RunPositions { .granted(spans) }
@@ -238,6 +248,15 @@ package final class TablePart: RunPart {
   /// Checks the server before the first chunk, which might make others wait longer for a lock, and
   /// regularly afterwards.
   package func attend() async {
+    if let entry {
+      let (tables, run) = (tables, run.run)
+      // The rows do not depend on it.
+      try? await own.persistently(within: lease) { session throws(BatchError) in
+        try session.transaction(.bookkeeping) { () throws(BatchError) in
+          try tables.note([entry], of: run, in: session)
+        }
+      }
+    }
     let health = ServerWatch(
       over: plan.table,
       at: plan.address,

@@ -124,7 +124,10 @@ extension TableRecord {
           let error = PostgresError("the connection broke", state: .connectionFailure)
           throw BatchError(error, server: place)
         }
-        for other in unfinished { try tables.setAside(other.run, in: session) }
+        for other in unfinished {
+          try tables.setAside(other.run, in: session)
+          try tables.note([OperatorAction(.setAside)], of: other.run, in: session)
+        }
         // Ensures that the rows were selected under the same schema.
         try plan.expected.verify(in: session)
         var expected = plan.expected

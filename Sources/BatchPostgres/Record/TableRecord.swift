@@ -137,11 +137,11 @@ package final class TableRecord: RunRecord {
     }
     // Before anything is written, so that another job is refused.
     _ = try await plan(of: run)
-    let (tables, name) = (requireTables(), cause.name)
+    let (tables, name, action) = (requireTables(), cause.name, OperatorAction(.retried))
     let isOpen = try await opening.persistently(within: lease) { session throws(BatchError) in
       try session.transaction { () throws(BatchError) in
         try tables.lock(job: name, in: session)
-        return try tables.reopen(run.run, in: session)
+        return try tables.reopen(run.run, retrying: action, in: session)
       }
     }
     guard isOpen else {

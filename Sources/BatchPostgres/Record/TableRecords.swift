@@ -49,6 +49,8 @@ package struct TableRecords: RunRecords {
       }
       var status = RunStatus(snapshot, hosts, lease: work.cause.database.lease, next: next)
       status.undo = try work.completedUndo(of: run.run, tables, in: session)
+      let noted = try tables.noted(of: run.run, in: session)
+      status.actions = noted.following(try run.described(), status.undo)
       return status
     }
   }
@@ -84,10 +86,12 @@ package struct TableRecords: RunRecords {
     guard let snapshot = try tables.snapshot(ofRun: run.run, in: session) else { return nil }
     let hosts = try tables.hosts(ofRun: run.run, in: session)
     let summary = RunSummary(snapshot, of: hosts, lease: work.cause.database.lease)
+    let undo = try work.completedUndo(of: run.run, tables, in: session)
     return RecordedRun(
       try run.described(),
       summary,
-      undo: try work.completedUndo(of: run.run, tables, in: session)
+      undo: undo,
+      actions: try tables.noted(of: run.run, in: session).following(run.described(), undo)
     )
   }
 
@@ -136,9 +140,9 @@ package struct TableRecords: RunRecords {
         }
         let text = try tables.snapshot(ofRun: run.run, in: session)?.control
         var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
-        change(&control)
-        _ = try work.cause.policy.adjusted(by: control.settings)
-        try tables.request(control.sharedText, of: run.run, in: session)
+        try control.apply(change, to: work.cause.policy)
+        try tables.request(control.withoutActions.sharedText, of: run.run, in: session)
+        try tables.note(control.actions ?? [], of: run.run, in: session)
         return control
       }
     }
@@ -193,6 +197,7 @@ package struct TableRecords: RunRecords {
         try tables.approve(planned, ofRun: run.run, in: session)
         let approvals = try tables.approvals(of: planned, ofRun: run.run, in: session)
         guard approvals.count > before.count else { throw BatchError.ownApproval(at: place) }
+        try tables.note([OperatorAction(.approved)], of: run.run, in: session)
         return (planned, approvals)
       }
     }

@@ -4,11 +4,32 @@ package import BatchIdentifiers
 
 extension RunTables {
   package func isRetry(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    try attempt(of: run, in: session) > 1
+  }
+
+  private func attempt(of run: String, in session: PostgresSession) throws(BatchError) -> Int64 {
     let attempt = try session.integer(
       "SELECT attempt FROM \(self.run) WHERE run = $1::uuid",
       .text(run)
     )
-    return attempt ?? 1 > 1
+    return attempt ?? 1
+  }
+
+  /// Reopens a finished run, and notes who did; an action is noted once, however often this is
+  /// repeated because the answer to a COMMIT was lost.
+  func reopen(
+    _ run: String,
+    retrying retried: OperatorAction,
+    in session: PostgresSession
+  ) throws(BatchError) -> Bool {
+    let before = try attempt(of: run, in: session)
+    guard try reopen(run, in: session) else { return false }
+    if try attempt(of: run, in: session) > before {
+      try note([retried], of: run, in: session)
+    } else if try !noted(of: run, in: session).contains(retried) {
+      try note([OperatorAction(.joined)], of: run, in: session)
+    }
+    return true
   }
 
   /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have

@@ -102,15 +102,15 @@ extension RunTables {
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
     try removeUndo(of: run, in: session)
     for table in [
-      approval, exit, host, list, ledger, tally, failure, passedOver, part, span, self.run,
+      approval, action, exit, host, list, ledger, tally, failure, passedOver, part, span, self.run,
     ] {
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
     }
   }
 }
 
-extension [FailedAttempt] {
-  /// The column `failed_attempts`; empty if it was changed by hand.
+extension Array where Element: Codable {
+  /// A column such as `failed_attempts`; empty if it was changed by hand.
   init(recorded text: String) {
     self = (try? JSONDecoder().decode(Self.self, from: Data(text.utf8))) ?? []
   }

@@ -114,12 +114,7 @@ extension RunTables {
         let outcomes = try snapshot(ofRun: undo.run, in: session)?.outcomes, outcomes.succeeded > 0
       else { continue }
       undos.append(
-        CompletedUndo(
-          run: undo.run,
-          rows: undo.total,
-          failed: outcomes.failed,
-          recorded: metadata.undoableRows
-        )
+        CompletedUndo(metadata, rows: undo.total, failed: outcomes.failed)
       )
     }
     return CompletedUndo.decisive(undos)

@@ -17,6 +17,7 @@ package import BatchIdentifiers
 /// | `_batch_part` | a file of an export that hosts share |
 /// | `_batch_undo` | a run with undo records, which are in a table of their own |
 /// | `_batch_approval` | a user who has approved the plan of a run |
+/// | `_batch_action` | a run: what people have done to it |
 /// | `_batch_exit` | how a process that took part in a run ended, and what it has done |
 ///
 /// Neither heartbeats nor chunks write to a span. The transaction of a chunk only holds a shared
@@ -56,12 +57,18 @@ package struct RunTables: Sendable, Hashable {
   var exit: String { name("_batch_exit") }
   var undo: String { name("_batch_undo") }
   var approval: String { name("_batch_approval") }
+  var action: String { name("_batch_action") }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
   /// Whether the tables that a run needs exist; inside the caller's transaction.
   package func exist(in session: PostgresSession) throws(BatchError) -> Bool {
     try missing(in: session).isEmpty
+  }
+
+  /// Whether runs can be read: tables of an earlier version lack only the actions.
+  func canBeRead(in session: PostgresSession) throws(BatchError) -> Bool {
+    try missing(in: session).allSatisfy { $0 == "_batch_action" }
   }
 
   /// Refuses a schema in which the session's role cannot keep a run, because it may not create the
@@ -146,7 +153,7 @@ package struct RunTables: Sendable, Hashable {
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
     "_batch_failure", "_batch_passed_over", "_batch_part", "_batch_exit",
-    "_batch_undo", "_batch_approval",
+    "_batch_undo", "_batch_approval", "_batch_action",
   ]
 
   private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
@@ -252,6 +259,8 @@ package struct RunTables: Sendable, Hashable {
           digest text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (run, role, user_name))
         """
       ]
+    case "_batch_action":
+      ["CREATE TABLE \(action) (run uuid PRIMARY KEY, actions text NOT NULL)"]
     case "_batch_undo":
       [
         """

@@ -152,6 +152,13 @@ package final class Checkpoint {
     try append(progress, sync: true)
   }
 
+  /// Records what people have done to the run, which nobody works on.
+  package func note(_ actions: [OperatorAction]) throws(BatchError) {
+    var progress = progress
+    progress.note(actions)
+    try record(progress)
+  }
+
   private func append(_ progress: RunProgress, sync: Bool) throws(BatchError) {
     let (last, time) = (replaceable, progress.elapsedSeconds)
     replaceable = nil

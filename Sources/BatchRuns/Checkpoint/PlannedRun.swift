@@ -38,3 +38,9 @@ package struct PlanApproval: Codable, Hashable, Sendable {
     (self.digest, self.user, self.host, at) = (digest, user, host, time)
   }
 }
+
+extension OperatorAction {
+  package init(_ approval: PlanApproval) {
+    self.init(.approved, at: approval.at, by: approval.user, on: approval.host, pid: nil)
+  }
+}

@@ -76,6 +76,10 @@ package struct RunProgress: Codable, Sendable {
   package var canary: CanaryProgress?
   /// What failed before each retry, the last one last.
   package var failedAttempts: [FailedAttempt]?
+  /// What people have done to the run since it began; nil for nothing.
+  package var actions: [OperatorAction]?
+  /// What was given back after the last chunk.
+  package var afterwards: ReturnedSpace?
   /// The passed-over identifiers of chunks that no earlier record lists as done.
   package var passedOver: PassedOverRecord?
   /// In ISO 8601 and UTC.
@@ -92,6 +96,12 @@ package struct RunProgress: Codable, Sendable {
     waiting = nil
     isAcknowledged = nil
     endedAt = nil
+  }
+
+  package mutating func note(_ new: [OperatorAction]) {
+    guard !new.isEmpty else { return }
+    actions = actions ?? []
+    actions?.note(new)
   }
 
   /// Whether only the steps after the end remain: the report, the hooks, and the answer.

@@ -60,6 +60,7 @@ struct RunExecution<Part: RunPart> {
         isStopped = true
       }
       asked = requests.look() ?? asked
+      part.note(asked.actions ?? [])
       if asked.isCancelled { return RunSummary.cancellation }
       if isStopped { return closed.reason }
       if let deadline, terms.host.now() >= deadline { return RunLogic.outOfTime }
@@ -120,6 +121,9 @@ struct RunExecution<Part: RunPart> {
       for worker in workers { await worker.close() }
     }
     try await part.settle()
+    if ending == .completed, failure == nil, let space = part.makeSpaceReturn() {
+      (ending, reason) = try await giveBack(by: space)
+    }
     try await part.record(ending, failure.map(terms.phrase), because: reason)
   }
 
@@ -169,6 +173,7 @@ struct RunExecution<Part: RunPart> {
       if !hold.isPace { part.notifier.hold(summary) }
     case .released: try part.release()
     case .tuned(let throttle): part.tune(throttle)
+    case .asked(let actions): part.note(actions)
     case .message(let message): onEvent(.message(message))
     case .looked(let stalled):
       if try part.pass(stalled) { tellProgress(every: .zero) }

@@ -65,6 +65,15 @@ package protocol RunPart {
   /// Notes that settings have changed.
   func tune(_ throttle: RunPolicy.Throttle)
 
+  /// What follows the last chunk; nil for nothing, or if it is done.
+  func makeSpaceReturn() -> (any SpaceReturn)?
+
+  /// Records that space is being given back, or what came of it.
+  func note(_ space: ReturnedSpace)
+
+  /// Notes what people have asked of this process.
+  func note(_ actions: [OperatorAction])
+
   /// Notes that time passes, and the chunk that takes unusually long, if one does.
   ///
   /// - Returns: Whether a wait that has begun or ended is to be reported at once.
@@ -94,6 +103,16 @@ package protocol RunPart {
 
   /// Releases everything that is not needed to report the end.
   func end() async -> End
+}
+
+extension RunPart {
+  // For a record to which those who ask add what they ask, and for work without such an end.
+
+  package func note(_ actions: [OperatorAction]) {}
+
+  package func makeSpaceReturn() -> (any SpaceReturn)? { nil }
+
+  package func note(_ space: ReturnedSpace) {}
 }
 
 /// A run that is finished, or that has ended for this process, and must be reported.

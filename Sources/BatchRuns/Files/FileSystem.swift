@@ -220,6 +220,31 @@ package enum FileSystem {
     }
   }
 
+  /// Locks the folder of a file against other processes that do the same, until `closeLocked()`; nil
+  /// if it cannot be opened.
+  ///
+  /// - Throws: `BatchError` of code `alreadyRunning` if another process keeps it locked.
+  static func lockFolder(of path: FilePath) throws(BatchError) -> FileDescriptor? {
+    let folder = folder(of: path)
+    guard let file = try? FileDescriptor.open(folder, .readOnly, options: .closeOnExec) else {
+      return nil
+    }
+    for _ in 0..<lockAttempts {
+      if (try? file.lock(folder)) != nil { return file }
+      usleep(lockDelay)
+    }
+    do throws(BatchError) {
+      try file.lock(folder)
+    } catch {
+      try? file.close()
+      throw error
+    }
+    return file
+  }
+
+  /// For up to ten seconds; who has the lock writes one small file.
+  private static let (lockAttempts, lockDelay) = (2000, UInt32(5000))
+
   package static func folder(of path: FilePath) -> FilePath {
     let folder = path.removingLastComponent()
     return folder.isEmpty ? "." : folder

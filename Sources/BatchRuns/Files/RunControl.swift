@@ -22,6 +22,8 @@ public struct RunControl: Hashable, Sendable, Codable {
   public package(set) var resumptions: Int?
   /// Who asked for each of them, and for `pause` and `cancel`.
   public package(set) var origins: [String: Origin] = [:]
+  /// What has been asked so far, for the record of the run; nil once it is recorded.
+  package var actions: [OperatorAction]?
 
   /// Who asked for something, from where, and when.
   public struct Origin: Hashable, Sendable, Codable {
@@ -67,6 +69,34 @@ public struct RunControl: Hashable, Sendable, Codable {
     }
   }
 
+  /// Applies a change, and notes what it changes.
+  ///
+  /// - Throws: `BatchError` of code `invalidJob` if a setting is unknown or has an invalid value.
+  package mutating func apply(
+    _ change: (inout RunControl) -> Void,
+    to policy: RunPolicy
+  ) throws(BatchError) {
+    let before = self
+    change(&self)
+    let old = try? policy.adjusted(by: before.settings)
+    let new = try policy.adjusted(by: settings)
+    var asked = zip((old ?? policy).liveValues, new.liveValues).filter { $0.value != $1.value }.map
+    {
+      OperatorAction(setting: $0.name, from: $0.value, to: $1.value)
+    }
+    if isPaused != before.isPaused { asked.append(OperatorAction(isPaused ? .paused : .continued)) }
+    if isCancelled, !before.isCancelled { asked.append(OperatorAction(.cancelled)) }
+    actions = actions ?? []
+    actions?.note(asked)
+  }
+
+  /// What is in force, without what was asked to that end.
+  package var withoutActions: RunControl {
+    var control = self
+    control.actions = nil
+    return control
+  }
+
   /// Reads the requests to a live run; nil if there are none.
   package init?(of files: RunFiles) {
     guard let bytes = try? Self.bytes(ofRequest: files) else { return nil }
@@ -95,11 +125,13 @@ public struct RunControl: Hashable, Sendable, Codable {
         advice: "\(.start) starts or resumes it"
       )
     }
+    // Each request replaces the previous one, so one process at a time reads and writes.
+    let folder = try FileSystem.lockFolder(of: files.control)
+    defer { folder?.closeLocked() }
     let path = files.control
     let current = try? Self.bytes(ofRequest: files)
     var control = current.flatMap(RunControl.init) ?? RunControl()
-    change(&control)
-    _ = try policy.adjusted(by: control.settings)
+    try control.apply(change, to: policy)
     guard let bytes = try? JSONEncoder().encode(control) else {
       preconditionFailure("a request of texts that is no JSON")
     }

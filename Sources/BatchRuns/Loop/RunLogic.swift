@@ -92,6 +92,8 @@ package struct RunLogic {
     case released
     /// Settings have changed.
     case tuned(RunPolicy.Throttle)
+    /// Somebody has asked for something; the same may be told again.
+    case asked([OperatorAction])
     case message(String)
     /// A tick of the clock, and the chunk that takes longest, if that is unusually long.
     case looked(StalledChunk?)

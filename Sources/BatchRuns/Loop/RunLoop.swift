@@ -180,6 +180,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
       {
         policy = adjusted
       }
+      if let actions = request.actions { events.append(.asked(actions)) }
       asked = request
     }
     var moment = RunLogic.Moment(now: start.duration(to: settings.host.now()), policy: policy)

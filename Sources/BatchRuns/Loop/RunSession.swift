@@ -31,6 +31,8 @@ package final class RunSession {
   private var idleBefore = Duration.zero
   /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
+  /// How this process came to work on a run that had begun before; nil if it began it.
+  package let entry: OperatorAction?
   var failure: BatchError?
   /// The current reason of the hold, and when the hold began, for whatever reason.
   private var held: (by: RunThrottle.Hold, since: ContinuousClock.Instant)?
@@ -64,6 +66,7 @@ package final class RunSession {
     toldAt = start
     progress = checkpoint.progress
     followsKill = isResumed && progress.state.isGoingOn
+    entry = isResumed ? OperatorAction(retried == nil ? .resumed : .retried) : nil
     // The file may lag behind.
     elapsedBefore = max(progress.elapsedSeconds, elapsedSeconds)
     self.selection = selection
@@ -153,6 +156,23 @@ package final class RunSession {
     guard toldAt.duration(to: host.now()) >= interval else { return false }
     toldAt = host.now()
     return true
+  }
+
+  /// Records what people have done.
+  ///
+  /// If it cannot be written, the next record has it.
+  package func note(_ actions: [OperatorAction]) {
+    let before = progress.actions
+    progress.note(actions)
+    if progress.actions != before { try? write(progress.state) }
+  }
+
+  /// Records that space is being given back, or what came of it.
+  package func note(_ space: ReturnedSpace) {
+    progress.afterwards = space
+    let isOver = space.bytesAfter != nil || space.error != nil
+    progress.waiting = isOver ? nil : "\(space.by), after the last row"
+    try? write(progress.state)
   }
 
   /// Records that the run continues, even if the file says that it is finished: now the store is

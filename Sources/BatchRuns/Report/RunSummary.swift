@@ -62,6 +62,8 @@ public struct RunSummary: Sendable, Encodable {
   public var error: String?
   /// The digest of the plan, if somebody must approve it or has named it.
   public package(set) var plan: String?
+  /// What was given back after the last chunk; nil if nothing was to be.
+  public package(set) var afterwards: ReturnedSpace?
   /// The three most frequent reasons why identifiers failed, once the run is finished.
   public package(set) var reasons: [FailureCount] = []
   /// What failed before each of the last retries, the last one last.
@@ -86,7 +88,8 @@ public struct RunSummary: Sendable, Encodable {
     case startedAt, endedAt, lastSeenAt, wasKilled, isSetAside, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case invalidTexts
-    case throttle, throttledSeconds, waiting, stopReason, error, plan, reasons, failedAttempts
+    case throttle, throttledSeconds, waiting, stopReason, error, plan, afterwards, reasons
+    case failedAttempts
   }
 
   /// Encodes every field; missing values are `null`.
@@ -124,6 +127,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
     try container.encodeIfPresent(plan, forKey: .plan)
+    try container.encodeIfPresent(afterwards, forKey: .afterwards)
     if !reasons.isEmpty { try container.encode(reasons, forKey: .reasons) }
     if !failedAttempts.isEmpty { try container.encode(failedAttempts, forKey: .failedAttempts) }
   }
@@ -217,5 +221,6 @@ extension RunSummary {
     stopReason = progress.stopReason
     error = progress.error
     failedAttempts = progress.failedAttempts ?? []
+    afterwards = progress.afterwards
   }
 }

@@ -80,13 +80,15 @@ extension JobPlan {
             + warningsAboutIndexes(in: connection)
             + warningsAboutReading(by: sampler, in: connection)
             + warnings(about: read)
-            + warningsAboutUndo(in: connection),
+            + warningsAboutUndo(in: connection)
+            + warningsAboutAfterwards(in: connection),
           columns: entity.attributes.map(\.column).filter { column in
             sample.contains { $0.before[column] != nil }
           },
           sample: sample
         )
         report.fullScan = fullScan
+        report.afterwards = try afterwards(in: connection)
         report.tell(time)
         if recheck.isInterrupted { report.mostSeconds = nil }
         report.unchanged =

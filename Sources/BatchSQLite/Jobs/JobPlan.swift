@@ -108,6 +108,7 @@ package struct JobPlan: Sendable {
     let (query, condition, work, expected, triggers) = try await reader.perform {
       connection throws(BatchError) in
       try recorded?.verify(in: connection)
+      try job.refuseAfterwards(in: connection)
       var query: IdentifierQuery
       do throws(BatchError) {
         query = try IdentifierQuery(

@@ -257,7 +257,7 @@ package actor WriterLane {
     return written
   }
 
-  private func checkpointIfLong() {
+  func checkpointIfLong() {
     log.checkpointIfLong(besideOthers: writeLockYield.othersWrite(at: .now))
   }
 

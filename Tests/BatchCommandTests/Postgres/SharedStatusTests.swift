@@ -42,6 +42,65 @@ import Testing
     #expect(try job.counts() == ["1 x 500"])
   }
 
+  @Test func `the record tells who took part in a run and steered it, once each`() throws {
+    let job = try SharedJob(rows: 30_000, adding: SharedJob.slowly)
+    func actions(_ run: Int = 0) throws -> [[String: Any]] {
+      let history = try JSONOutput.object(job.batch("history", "job.json", "--json").output)
+      return (history["runs"] as? [[String: Any]])?[run]["actions"] as? [[String: Any]] ?? []
+    }
+    func kinds(_ run: Int = 0) throws -> [String] {
+      try actions(run).compactMap { $0["kind"] as? String }.sorted()
+    }
+    let first = try job.start()
+    try job.untilDone(100)
+    let second = try job.start()
+    _ = try second.event("joined")
+    try job.wait(until: "(SELECT count(*) FROM _batch_action) = 1")
+    for _ in 0..<2 { #expect(try job.batch("pause", "job.json").status == 0) }
+    #expect(try job.batch("set", "job.json", "chunk.size=0").status == 2)
+    let setting = try (1...4).map { number in
+      let rate = "throttle.identifiersPerSecond=\(number * 1000)"
+      return try BatchProgram(["set", "job.json", rate], in: job.directory)
+    }
+    for program in setting { #expect(program.wait().status == 0) }
+    #expect(try job.batch("resume", "job.json").status == 0)
+    for program in [first, second] {
+      program.send(SIGKILL)
+      _ = program.wait()
+    }
+    let changes = try actions().filter { $0["kind"] as? String == "set" }
+    let values = changes.compactMap { $0["to"] as? String }
+    #expect(changes.compactMap { $0["from"] as? String } == ["5000"] + values.dropLast())
+    #expect(
+      Set(changes.compactMap { $0["pid"] as? Int }) == Set(setting.map { Int($0.identifier) })
+    )
+    let steered = ["began", "continued", "joined", "paused", "set", "set", "set", "set"]
+    #expect(try kinds() == steered)
+    #expect(try job.status()["actions"] as? [[String: Any]] != nil)
+    // Nobody is there to be asked.
+    try job.database.run("SELECT pg_sleep(2.1)")
+    #expect(try job.batch("cancel", "job.json").status == 2)
+    try job.writeJob()
+    #expect(try job.start().wait().status == 0)
+    #expect(
+      try kinds() == ["began", "continued", "joined", "paused", "resumed"] + steered.suffix(4)
+    )
+
+    try job.writeJob(SharedJob.slowly)
+    let stopped = try job.start()
+    try job.wait(until: "(SELECT count(*) FROM t WHERE n > 1) >= 100")
+    stopped.send(SIGTERM)
+    #expect(stopped.wait().status == 3)
+    try job.writeJob()
+    #expect(try job.start("--fresh").wait().status == 0)
+    #expect(try kinds() == ["began"])
+    #expect(try kinds(1) == ["began", "setAside"])
+    // The record of an earlier version has none.
+    try job.database.run("DROP TABLE _batch_action")
+    #expect(try kinds(1) == ["began"])
+    #expect(try job.status()["state"] as? String == "completed")
+  }
+
   @Test
   func `the time of a run is that in which some process works, through kills and pauses between`()
     throws

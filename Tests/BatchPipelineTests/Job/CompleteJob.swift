@@ -89,6 +89,7 @@ enum CompleteJob {
       "undo": { "keep": "30d" },
       "approval": { "by": 1 },
       "canary": { "rows": 500, "then": "5m", "stopAfter": "1%" },
+      "afterwards": "vacuum",
       "hooks": {
         "onStart": ["./start"], "onFinish": ["./finish", "well"], "onFailure": ["./fail"],
         "onThrottle": ["./hold"], "onStop": ["./stop"], "onCancel": ["./cancel"],
