@@ -131,7 +131,7 @@ extension PostgresPlan {
     return [query.statementText] + [try? plan.statementText()].compactMap(\.self)
   }
 
-  func statementText() throws(BatchError) -> String {
+  package func statementText() throws(BatchError) -> String {
     switch work {
     case .change(let change), .archiving(let change, _): try change.statementText()
     case .transform(let transform, _, _, _): try transform.statementText()
@@ -247,7 +247,7 @@ extension PostgresPlan {
     }
   }
 
-  private var metForeignKeys: [String] {
+  var metForeignKeys: [String] {
     guard let event else { return [] }
     let set = Set(changedColumns)
     let isDeletion = event == "DELETE"
