@@ -16,9 +16,11 @@ import BatchPostgres
     try outputs.printRuns()
     try outputs.printAfterwards()
     try outputs.printVerifications()
+    try outputs.printRehearsals()
     #if PostgreSQL
     try outputs.printServerPlans()
     try outputs.printServerRuns()
+    try outputs.printServerRehearsals()
     let isServed = true
     #else
     let isServed = false
@@ -252,8 +254,37 @@ private struct Outputs {
     try check(against, as: "verify", in: directory, status: 1)
   }
 
+  mutating func printRehearsals() throws {
+    let directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(50, in: directory)
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE log (what TEXT)",
+      "CREATE TRIGGER logged AFTER UPDATE ON numbers BEGIN INSERT INTO log VALUES ('was'); END",
+      """
+      CREATE TRIGGER poison BEFORE UPDATE ON numbers WHEN old.id = 5
+      BEGIN SELECT RAISE(ABORT, 'no'); END
+      """
+    )
+    try directory.write(JobText.update(adding: ["skip": ["limit": 9]]), to: "job.json")
+    try check(["rehearse", "job.json", "--keep"], as: "rehearse", in: directory, status: 4)
+    try directory.write(JobText.delete(where: "id > 9"), to: "job.json")
+    try check(["rehearse", "job.json"], as: "rehearse", in: directory)
+  }
+
   #if PostgreSQL
   // MARK: PostgreSQL
+
+  mutating func printServerRehearsals() throws {
+    let job = try SharedJob(
+      rows: 500,
+      """
+      CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+      CREATE TRIGGER pass BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION pass();
+      """
+    )
+    try check(["rehearse", "job.json"], as: "rehearse", in: job.directory)
+  }
 
   mutating func printServerPlans() throws {
     let job = try SharedJob(rows: 60, "CREATE TABLE u (id int PRIMARY KEY, b bytea, t timestamp)")

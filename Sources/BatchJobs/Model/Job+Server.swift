@@ -62,9 +62,11 @@ extension Job {
   /// The server whose tables record the runs of the job, which hosts then share.
   ///
   /// It is nil if a host records the runs in its own files, as for SQLite and for exports to one
-  /// file.
+  /// file, and if it is to leave no record there, as for a rehearsal.
   package var sharedServer: DatabaseOptions.Server? {
-    if case .export(let export) = action, !export.isInParts { nil } else { database.server }
+    if isRehearsal { return nil }
+    if case .export(let export) = action, !export.isInParts { return nil }
+    return database.server
   }
 }
 

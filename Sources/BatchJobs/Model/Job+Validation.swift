@@ -289,7 +289,7 @@ extension RunCause {
       problems.append(
         .init("undo", "an export changes nothing that could be undone", remedy: "remove undo")
       )
-    } else if !keepsRecord {
+    } else if !keepsRecord, !isRehearsal {
       problems.append(
         .init(
           "undo",
@@ -327,7 +327,7 @@ extension RunCause {
   /// The problems of settings that apply to all kinds of work.
   func tuningProblems() -> [JobProblem] {
     var problems = policy.problems().map { JobProblem($0) }
-    if policy.skip.limit > 0, !keepsRecord {
+    if policy.skip.limit > 0, !keepsRecord, !isRehearsal {
       problems.append(
         .init(
           "skip",

@@ -66,7 +66,8 @@ extension Job: RunCause {
   package var archive: String? {
     if case .delete(let delete) = action { delete.archive } else { nil }
   }
-  package var keepsRecord: Bool { true }
+  /// A rehearsal on a server keeps nothing but an export's file.
+  package var keepsRecord: Bool { !isRehearsal || database.server == nil || !writes }
   package var isInOrder: Bool { source.isOrdered }
 
   package func words(of error: BatchError) -> BatchError { error.inWordsOfJobs }

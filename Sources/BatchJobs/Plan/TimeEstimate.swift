@@ -1,7 +1,7 @@
 import BatchRuns
 
 /// How long a run may take, in seconds.
-package struct TimeEstimate {
+package struct TimeEstimate: Sendable {
   package var seconds: Double
   package var least: Double
   package var most: Double

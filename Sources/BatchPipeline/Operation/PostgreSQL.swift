@@ -22,17 +22,17 @@ extension Job {
     return TableRecords(of: .undo(UndoRequest(of: self), of: self))
   }
 
-  /// The plan of an export from a server to one file; nil for a job on a file.
+  /// The plan of a run on a server that a single host records; nil for a job on a file.
   func serverPlan(
     _ parameters: ParameterValues,
     of run: RunIdentity,
     stoppedBy stop: StopSwitch?
   ) async throws(BatchError) -> (any RunPlan)? {
     guard database.server != nil else { return nil }
-    return try await PostgresExportPlan(
+    return try await PostgresFilePlan(
       self,
       parameters: parameters,
-      expecting: run.schema,
+      of: run,
       stoppedBy: stop
     )
   }
@@ -134,35 +134,38 @@ extension UndoReport {
   }
 }
 
-/// An export from PostgreSQL to one file, which is a run of a single host.
+/// A run on PostgreSQL of a single host: an export to one file, or a rehearsal.
 ///
-/// Its record is a checkpoint beside the file, and nothing is written to the database.
-struct PostgresExportPlan: RunPlan {
-  /// The time limit of a chunk's statement; after that, the chunk is processed in halves.
-  private static let statementLimit = Duration.seconds(120)
-
+/// The record of an export is a checkpoint beside the file, and nothing is written to the database.
+struct PostgresFilePlan: RunPlan {
   let plan: PostgresPlan
-  let export: PostgresExport
-  let action: Job.Export
   let hooks: RunHooks
+  private let rehearsal: PostgresRehearsal?
 
   var cause: any RunCause { plan.job }
   private var job: Job { plan.job }
   var identity: StoreIdentity { StoreIdentity(ofServer: plan.database.derivedIdentity) }
-  var spareWorkers: Int { 0 }
+  var spareWorkers: Int { plan.spareWorkers }
 
-  /// Resolves a job against its server; `schema` is what a resumed run has recorded.
+  /// Resolves a job against its server; `run` may be one that is resumed.
   init(
     _ job: Job,
     parameters: ParameterValues,
-    expecting schema: [String],
+    handlers: [String: TransformHandler] = [:],
+    of run: RunIdentity,
+    rehearsing rehearsal: PostgresRehearsal? = nil,
     stoppedBy stop: StopSwitch?
   ) async throws(BatchError) {
     let plan = try await job.inSession(stoppedBy: stop) { session throws(BatchError) in
-      try PostgresPlan(job, parameters: parameters, expecting: schema, in: session)
-    }
-    guard case .export(let export, let action) = plan.work else {
-      preconditionFailure("an export that is none")
+      try PostgresPlan(
+        job,
+        parameters: parameters,
+        handlers: handlers,
+        creatingArchive: true,
+        expecting: run.schema,
+        recordingIn: run.run,
+        in: session
+      )
     }
     try job.refuseMissingFolders()
     if let report = job.report {
@@ -173,8 +176,7 @@ struct PostgresExportPlan: RunPlan {
       }
     }
     self.plan = plan
-    self.export = export
-    self.action = action
+    self.rehearsal = rehearsal
     hooks = try RunHooks(job, parameters: parameters)
   }
 
@@ -183,10 +185,25 @@ struct PostgresExportPlan: RunPlan {
     after previous: Checkpoint?
   ) throws(BatchError) {
     metadata.database = plan.address.description
+    guard case .export(_, let action) = plan.work else { return }
     try action.describe(in: &metadata, after: previous)
   }
 
   func select(
+    _ identity: StoreIdentity,
+    readers: Int,
+    stoppedBy stop: StopSwitch
+  ) async throws(BatchError) -> RunSelection {
+    let start = ContinuousClock.now
+    let all = try await selectAll(identity, readers: readers, stoppedBy: stop)
+    guard let rehearsal else { return all }
+    let sample = try rehearsal.take(from: all.list, selectedIn: start.duration(to: .now))
+    return RunSelection(list: sample, isGiven: all.isGiven)
+  }
+
+  func parts(of remaining: [Range<Int>]) -> [Range<Int>] { rehearsal?.parts ?? remaining }
+
+  private func selectAll(
     _ identity: StoreIdentity,
     readers: Int,
     stoppedBy stop: StopSwitch
@@ -229,21 +246,24 @@ struct PostgresExportPlan: RunPlan {
   var statements: [String] { plan.statements }
 
   func makeLane() -> WriterLane? { nil }
-  func start(run: String, atMost workers: Int, hasRows: Bool) {}
-  func takeMessages() -> [String] { [] }
-  func stop() {}
   func close() async {}
+
+  func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {
+    try plan.start(run: run, atMost: workers, hasRows: hasRows)
+  }
+
+  func takeMessages() -> [String] { plan.takeMessages() }
+  func wait(of least: Duration) -> String? { plan.wait(of: least) }
+  var statement: String? { try? plan.statementText() }
+  func stop() throws(BatchError) { try plan.stop() }
 
   func processor(
     for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
-    for note in plan.notes { part.onEvent(.message("warning: \(note)")) }
-    let writer = try part.session.openOutput(
-      header: export.header,
-      overwriting: action.overwrite,
-      permissions: job.files.permissions
-    )
-    let (address, table) = (plan.address, plan.table)
+    if rehearsal == nil {
+      for note in plan.notes { part.onEvent(.message("warning: \(note)")) }
+    }
+    let (plan, address, table) = (plan, plan.address, plan.table)
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) {
       [onEvent = part.onEvent] words in onEvent(.message(words))
     }
@@ -253,17 +273,37 @@ struct PostgresExportPlan: RunPlan {
     let room = try? await job.inSession(stoppedBy: part.stop) { session throws(BatchError) in
       try ServerHealth(of: table.oid, in: session).room()
     }
+    let connect = { @Sendable label in
+      PostgresConnection(label: label, address: address, within: group)
+    }
+    if let rehearsal {
+      try await job.inSession(stoppedBy: part.stop) { session throws(BatchError) in
+        try rehearsal.begin(plan, in: session)
+      }
+    }
+    guard case .export(let export, let action) = plan.work else {
+      guard let rehearsal else { preconditionFailure("a change without a record in tables") }
+      let (run, policy) = (part.session.run, part.onFailure)
+      let processor = try await job.inSession(stoppedBy: part.stop) { session throws(BatchError) in
+        try rehearsal.processor(of: plan, run: run, onFailure: policy, in: session, by: connect)
+      }
+      return (processor, UnrecordedLedger())
+    }
+    let writer = try part.session.openOutput(
+      header: export.header,
+      overwriting: action.overwrite,
+      permissions: job.files.permissions
+    )
     let processor = PostgresExportProcessor(
       list: part.list,
       export: export,
       writer: writer,
       onFailure: part.onFailure,
-      statementLimit: Self.statementLimit,
+      statementLimit: PostgresPlan.statementLimit,
       reconnectingFor: job.database.lease,
-      workerLimit: room
-    ) { label in
-      PostgresConnection(label: label, address: address, within: group)
-    }
+      workerLimit: room,
+      by: connect
+    )
     return (processor, writer)
   }
 }

@@ -1,15 +1,16 @@
-import BatchJobs
+public import BatchJobs
 public import BatchRuns
 public import BatchIdentifiers
-public import BatchSQLite
+import BatchSQLite
 public import SystemPackage
 
-/// A run of a job on a clone of its database, and the changes that it made there.
+/// A run of a job that changes nothing, and the changes that it would make.
 ///
 ///     let rehearsal = try await job.rehearse()
 ///     for table in rehearsal.tables { print(table.table, table.changed) }
 ///
-/// The database is only read, and the job's checkpoint is unaffected.
+/// On SQLite, the run works on a clone of the database, which is only read. On PostgreSQL, it works
+/// on some of the rows, and each of its transactions is rolled back. The job's record is unaffected.
 ///
 /// The run is always a new one, and can be held only by the length of its write-ahead log. An
 /// export's file is written to the folder of the rehearsal, hooks do not run, and no report is
@@ -18,12 +19,18 @@ public import SystemPackage
 public struct Rehearsal: Sendable {
   /// The settings of a rehearsal.
   public struct Settings: Sendable {
-    /// Where to create the folder of the rehearsal; nil for beside the database.
+    /// Where to create the folder of the rehearsal; nil for beside the database or, on PostgreSQL,
+    /// where an export would be.
     public var folder: FilePath?
-    /// Whether to keep the folder with the clone.
+    /// Whether to keep the folder with the clone, or with the export.
     public var keepsFolder = false
     /// The number of rows to report per column, and of new and of removed rows per table.
     public var samples = 3
+    /// On PostgreSQL, how many rows to rehearse, from all parts of the list; nil for all. A clone is
+    /// rehearsed with all rows.
+    public var rows: Int? = 10_000
+    /// On PostgreSQL, the URL of another database with the same tables; nil for the job's.
+    public var server: String?
 
     /// Makes the default settings.
     public init() {}
@@ -43,28 +50,60 @@ public struct Rehearsal: Sendable {
 
   /// The durations of the steps, in seconds.
   public struct Times: Sendable, Encodable {
-    /// The time to clone the database.
-    public var clone = 0.0
+    /// The time to clone the database; nil without a clone.
+    public var clone: Double?
     /// The time of the run, including the selection.
     public var run = 0.0
-    /// The time to compare the clone with the database.
+    /// The time to compare the rows with those before.
     public var comparison = 0.0
+  }
+
+  /// What rows that were rolled back say about all rows of a run on PostgreSQL.
+  public struct Sample: Sendable, Encodable {
+    /// The number of identifiers that a run would have.
+    public let selected: Int
+    /// How many places of their list the rehearsed rows come from.
+    public let places: Int
+    /// The mean time of a chunk, without its COMMIT; nil for an export.
+    public let secondsPerChunk: Double?
+    /// How much the whole server has written to its log meanwhile, in bytes; nil for an export.
+    public let walBytes: Int?
+    /// How much it would write for all rows, extrapolated.
+    public let estimatedWALBytes: Int?
+    /// How long a run takes, extrapolated; nil if too few rows were done.
+    public let estimatedSeconds: Double?
+    /// The triggers and constraints that acted on the rows of the first chunk.
+    public let triggers: [Trigger]
+  }
+
+  /// A trigger or constraint, as the server has timed it in one chunk.
+  public struct Trigger: Sendable, Encodable {
+    /// Its name.
+    public let name: String
+    /// Its table.
+    public let table: String
+    /// How often it was called.
+    public let calls: Int
+    /// For how many rows of the job.
+    public let rows: Int
+    /// How long all of its calls took.
+    public let seconds: Double
   }
 
   /// The summary of the run.
   public let summary: RunSummary
-  /// The path of the database.
+  /// The path of the database, or its server.
   public let database: String
-  /// The path of the rehearsal's folder.
-  public let folder: String
+  /// The path of the rehearsal's folder; nil if it needs none.
+  public let folder: String?
   /// Whether the folder still exists.
   public internal(set) var isKept: Bool
-  /// Whether the clone shares the database's blocks instead of copying them.
-  public let sharesBlocks: Bool
-  /// The size of the clone before the run, in bytes.
-  public let bytesBefore: Int64
-  /// The size of the clone after the run, in bytes.
-  public let bytesAfter: Int64
+  /// Whether the clone shares the database's blocks instead of copying them; nil without a clone.
+  public let sharesBlocks: Bool?
+  /// The size of the clone before the run, in bytes; nil without a clone.
+  public let bytesBefore: Int64?
+  /// The size of the clone after the run, in bytes; nil without a clone.
+  public let bytesAfter: Int64?
   /// The durations of the steps.
   public let seconds: Times
   /// The number of tables compared.
@@ -77,13 +116,16 @@ public struct Rehearsal: Sendable {
   public let failures: [FailureCount]
   /// Possible causes, in words.
   public internal(set) var notes: [String]
+  /// What the rehearsed rows say about all; nil on SQLite, where all are rehearsed.
+  public internal(set) var sample: Sample?
 
   /// The maximum number of rows to report per column or table.
   public static let maximumSamples = 100
 }
 
 extension Job {
-  /// Runs the job on a clone of its database, and reports its effect.
+  /// Runs the job on a clone of its database, or rolls back all that it does on PostgreSQL, and
+  /// reports its effect.
   ///
   /// Cancelling the task ends the rehearsal.
   ///
@@ -92,11 +134,12 @@ extension Job {
   ///   - handlers: The handlers that a transform's `handler` may name.
   ///   - settings: The settings of the rehearsal.
   ///   - onEvent: Called with each event, on any thread.
-  /// - Returns: The effect of the run on the clone.
+  /// - Returns: The effect of the run.
   /// - Throws: `BatchError` if nothing was run: of code `diskFull` if there is no room for a clone,
   ///   `alreadyRunning` if the job is running, `interrupted` if the task was cancelled, or an error
   ///   of a run. The folder is then removed unless it is to be kept.
-  /// - Complexity: That of the run, and O(*n*) in the bytes and the rows of the database.
+  /// - Complexity: That of the run, and O(*n*) in the bytes and the rows of the database; on
+  ///   PostgreSQL, in the rehearsed rows and the length of the list.
   public func rehearse(
     _ options: RunOptions = .init(),
     handlers: [String: TransformHandler] = [:],
@@ -110,7 +153,7 @@ extension Job {
       throw BatchError(
         .interrupted,
         "the rehearsal was stopped; the database is as it was",
-        at: database.path.string
+        at: database.server == nil ? database.path.string : nil
       )
     }
   }
@@ -125,9 +168,22 @@ extension Rehearsal {
     _ onEvent: @escaping @Sendable (Event) -> Void
   ) async throws(BatchError) -> Rehearsal {
     try job.validate()
+    try job.requireSupport()
     var options = options
     options.fresh = true
     options.runID = nil
+    options.plan = nil
+    #if PostgreSQL
+    if job.database.server != nil {
+      return try await ServerStage(
+        job: job,
+        options: options,
+        handlers: handlers,
+        settings: settings,
+        onEvent: onEvent
+      ).rehearse()
+    }
+    #endif
     let store: Store
     do throws(BatchError) {
       store = try await job.openStore(isReadOnly: true)
@@ -156,7 +212,7 @@ extension Rehearsal {
 extension Rehearsal: Encodable {
   private enum CodingKeys: CodingKey {
     case job, run, database, folder, isKept, sharesBlocks, bytesBefore, bytesAfter, seconds
-    case comparedTables, comparedRows, tables, failures, notes
+    case comparedTables, comparedRows, tables, failures, notes, sample
   }
 
   /// Encodes the results; the field `run` is the summary of the run.
@@ -176,5 +232,6 @@ extension Rehearsal: Encodable {
     try container.encode(tables, forKey: .tables)
     try container.encode(failures, forKey: .failures)
     try container.encode(notes, forKey: .notes)
+    try container.encodeIfPresent(sample, forKey: .sample)
   }
 }

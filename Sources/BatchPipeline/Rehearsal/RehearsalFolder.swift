@@ -13,7 +13,7 @@ struct RehearsalFolder: Sendable {
   let output: FilePath
 
   /// Creates a folder with a new name in `folder`.
-  init(of job: Job, _ store: Store, in folder: FilePath) throws(BatchError) {
+  init(of job: Job, _ store: Store? = nil, in folder: FilePath) throws(BatchError) {
     let template = FileSystem.absolute(folder).appending("\(job.name).rehearsal.XXXXXX")
     var name = Array(template.string.utf8CString)
     let made = unsafe name.withUnsafeMutableBufferPointer { name in
@@ -25,11 +25,20 @@ struct RehearsalFolder: Sendable {
       throw error
     }
     path = FilePath(String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
-    database = path.appending(FilePath(store.path).lastComponent?.string ?? "clone.db")
+    let file = store.flatMap { FilePath($0.path).lastComponent?.string }
+    database = path.appending(file ?? "clone.db")
     output = path.appending("output")
   }
 
   func prepare(for job: Job) throws(BatchError) {
+    if job.database.server == nil { try prepareClone(for: job) }
+    guard case .export = job.action else { return }
+    guard unsafe output.withPlatformString({ unsafe mkdir($0, 0o700) }) == 0 else {
+      throw FileSystem.failed("cannot create a folder", output)
+    }
+  }
+
+  private func prepareClone(for job: Job) throws(BatchError) {
     do {
       let file = try FileDescriptor.open(
         database,
@@ -40,10 +49,6 @@ struct RehearsalFolder: Sendable {
       try file.close()
     } catch {
       throw FileSystem.failed("cannot create the clone", database, error)
-    }
-    guard case .export = job.action else { return }
-    guard unsafe output.withPlatformString({ unsafe mkdir($0, 0o700) }) == 0 else {
-      throw FileSystem.failed("cannot create a folder", output)
     }
   }
 

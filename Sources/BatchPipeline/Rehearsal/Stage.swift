@@ -76,8 +76,7 @@ struct Stage {
 
     let job = job.rehearsed(in: folder)
     let run = BatchRun(job, options: options, handlers: handlers)
-    let summary = try await carryOut(run)
-    if summary.state == .stopped { throw BatchError(.interrupted, "interrupted") }
+    let summary = try await run.rehearse { onEvent(.run($0)) }
     // A run that failed immediately has no checkpoint.
     let failures =
       summary.outcomes.failed == 0
@@ -108,21 +107,6 @@ struct Stage {
       failures: failures,
       notes: try await notes(since: clone) + comparison.uncompared.map(\.note)
     )
-  }
-
-  private func carryOut(_ run: BatchRun) async throws(BatchError) -> RunSummary {
-    let answer = await withTaskCancellationHandler {
-      do throws(BatchError) {
-        return Result<RunSummary, BatchError>.success(
-          try await run.run(onEvent: { onEvent(.run($0)) })
-        )
-      } catch {
-        return .failure(error)
-      }
-    } onCancel: {
-      run.stop()
-    }
-    return try answer.get()
   }
 
   /// Makes identifier files also valid for the clone: without an identity, a database is identified
@@ -172,5 +156,25 @@ struct Stage {
       notes.append("\(file) exists, and batch run does not replace it: see action.overwrite")
     }
     return notes
+  }
+}
+
+extension BatchRun {
+  /// Runs a rehearsal, which the cancellation of the task stops.
+  func rehearse(
+    _ onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(BatchError) -> RunSummary {
+    let answer = await withTaskCancellationHandler {
+      do throws(BatchError) {
+        return Result<RunSummary, BatchError>.success(try await run(onEvent: onEvent))
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      stop()
+    }
+    let summary = try answer.get()
+    if summary.state == .stopped { throw BatchError(.interrupted, "interrupted") }
+    return summary
   }
 }

@@ -36,7 +36,7 @@ package final class FilePart: RunPart {
 
   package var onFailure: FailurePolicy { session.failurePolicy(cause.policy.skip) }
 
-  package var positions: RunPositions { .all(session.positions) }
+  package var positions: RunPositions { .all(plan.parts(of: session.positions)) }
   package var meanChunkSize: Int? { session.meanChunkSize }
   package var spareWorkers: Int { plan.spareWorkers }
   package var start: ContinuousClock.Instant { session.start }

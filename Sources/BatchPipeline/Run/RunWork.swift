@@ -97,6 +97,9 @@ package protocol RunPlan: Sendable {
   /// The undo records to keep in the store; nil for none.
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo?
 
+  /// The positions to work on, in parts that no chunk crosses.
+  func parts(of remaining: [Range<Int>]) -> [Range<Int>]
+
   /// Records the identity of the work, so that the checkpoint resumes no other work.
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection)
 
@@ -170,6 +173,8 @@ extension RunPlan {
   package func differenceFromRecords(ofRun run: String) async throws(BatchError) -> String? { nil }
 
   package func leftovers() async -> [String] { [] }
+
+  package func parts(of remaining: [Range<Int>]) -> [Range<Int>] { remaining }
 
   package func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? { nil }
 

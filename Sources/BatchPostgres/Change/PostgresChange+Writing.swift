@@ -9,6 +9,8 @@ package protocol ChunkChange: Sendable {
   var key: PostgresKey { get }
   var path: SearchPath { get }
 
+  func keys(of rows: Rows) -> RowKeys
+
   /// The schema required for a change; nil before a run begins.
   var expected: ExpectedTables? { get }
 
@@ -59,6 +61,14 @@ extension BatchError {
       advice: "remove \(.recheck) to skip such rows"
     )
   }
+}
+
+extension ChunkChange where Rows == RowKeys {
+  package func keys(of rows: Rows) -> RowKeys { rows }
+}
+
+extension ChunkChange where Rows == TransformedRows<RowKeys> {
+  package func keys(of rows: Rows) -> RowKeys { rows.rows.keys }
 }
 
 extension ChunkChange {

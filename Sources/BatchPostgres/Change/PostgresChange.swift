@@ -44,7 +44,7 @@ package struct PostgresChange: Sendable {
 
   package let table: PostgresTable
   package let key: PostgresKey
-  package let action: Action
+  package var action: Action
   package let condition: Condition
   /// Whether an update skips rows that already have its values.
   package let leavesUnchanged: Bool

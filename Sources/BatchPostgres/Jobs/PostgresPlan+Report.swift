@@ -132,7 +132,7 @@ extension PostgresPlan {
     return [query.statementText] + [try? plan.statementText()].compactMap(\.self) + triggers
   }
 
-  func statementText() throws(BatchError) -> String {
+  package func statementText() throws(BatchError) -> String {
     switch work {
     case .change(let change), .archiving(let change, _): try change.statementText()
     case .transform(let transform, _, _, _): try transform.statementText()
@@ -248,7 +248,7 @@ extension PostgresPlan {
     }
   }
 
-  private var metForeignKeys: [String] {
+  var metForeignKeys: [String] {
     guard let event else { return [] }
     let set = Set(changedColumns)
     let isDeletion = event == "DELETE"

@@ -7,7 +7,7 @@ import BatchPlatform
 extension PostgresPlan {
   /// The time to sync the log at a COMMIT, and to write the pages at a checkpoint, which depends on
   /// the disk.
-  private static let secondsPerLoggedByte = 8e-9
+  static let secondsPerLoggedByte = 8e-9
   /// The time before a run begins and after it has ended.
   private static let secondsOfStart = 0.4
   /// The time of a transaction without its rows: the round trip, the ledger, and the COMMIT.
@@ -32,11 +32,20 @@ extension PostgresPlan {
     guard let (seconds, secondsPerKey) = try? secondsPerRow(inChunksOf: size, in: session) else {
       return nil
     }
+    return estimate(
+      of: report.matches,
+      taking: seconds,
+      inChunksOf: report.firstChunk ?? job.policy.chunk.size
+    ).adding(Double(report.matches) * secondsPerKey / 2)
+  }
+
+  /// Extrapolates from the time of a row, with its part of the log, without the selection.
+  func estimate(of count: Int, taking seconds: Double, inChunksOf size: Int) -> TimeEstimate {
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let workers = Double(isInOrder ? 1 : job.policy.workers ?? cores)
-    let rows = Double(report.matches)
+    let rows = Double(count)
     let target = job.policy.chunk.target.map { $0 / .seconds(1) / seconds } ?? 0
-    let chunk = max(Double(report.firstChunk ?? job.policy.chunk.size), target)
+    let chunk = max(Double(size), target)
     let alone = rows * seconds + (rows / chunk + 1) * Self.secondsPerTransaction
     // How much several workers gain depends on the server.
     return TimeEstimate(
@@ -44,7 +53,7 @@ extension PostgresPlan {
       least: Self.secondsOfStart / 2 + alone / workers / 1.7,
       most: Self.secondsOfStart * 2 + alone * 1.7 * 1.3,
       besideChunks: Self.secondsOfStart
-    ).adding(rows * secondsPerKey / 2)
+    )
   }
 
   /// The median time for a row of some chunks, and the time to select one.
@@ -108,7 +117,7 @@ extension PostgresPlan {
   }
 
   /// The number of bytes that the server has ever written to its log.
-  private func loggedBytes(in session: PostgresSession) throws(BatchError) -> Double {
+  func loggedBytes(in session: PostgresSession) throws(BatchError) -> Double {
     let position = "pg_catalog.pg_current_wal_insert_lsn()"
     let sql = "SELECT pg_catalog.pg_wal_lsn_diff(\(position), '0/0')::text"
     return try session.execute(sql).text(0, 0).flatMap { Double($0) } ?? 0

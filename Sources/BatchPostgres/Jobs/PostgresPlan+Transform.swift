@@ -37,7 +37,8 @@ extension PostgresPlan {
       reads: work.reads.map(\.name),
       writes: work.writes.map(\.name),
       parameters: parameters.sqlValues,
-      store: nil
+      store: nil,
+      isRehearsal: job.isRehearsal
     )
     let kinds = CommandHandler.Kinds(
       booleans: work.reads.places(of: .boolean),
@@ -79,7 +80,7 @@ extension PostgresPlan {
   }
 
   /// What the run waits for, if it has for at least this long: a silent program.
-  func wait(of least: Duration) -> String? { children?.silence(of: least) }
+  package func wait(of least: Duration) -> String? { children?.silence(of: least) }
 
   package func takeMessages() -> [String] { children?.takeMessages() ?? [] }
 

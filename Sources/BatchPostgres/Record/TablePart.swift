@@ -8,9 +8,6 @@ import SystemPackage
 /// A process's part of a run that is recorded in tables: the spans that it gets, until nothing is
 /// left or a stop is requested.
 package final class TablePart: RunPart {
-  /// How long a chunk's statement may take before the chunk is halved.
-  private static let statementLimit = Duration.seconds(120)
-
   private let plan: PostgresPlan
   private let tables: RunTables
   private let run: TableRun
@@ -175,31 +172,8 @@ package final class TablePart: RunPart {
       workers.withLock { $0.append(worker) }
       return worker
     }
-    switch plan.work {
-    case .change(let change):
-      return PostgresChangeProcessor(
-        chunks(of: change),
-        of: spans,
-        reconnectingFor: lease,
-        by: connect
-      )
-    case .archiving: preconditionFailure("the archive is made before the run has a chunk")
-    case .transform(let transform, let action, let handler, let children):
-      return PostgresTransformProcessor(
-        chunks(of: transform),
-        of: spans,
-        handlerTimeLimit: action.timeout,
-        reconnectingFor: lease,
-        by: connect,
-        transform.computing(
-          by: handler,
-          run: run.run,
-          // For programs, the code that waits for their answers enforces the timeout.
-          timeout: children == nil ? action.timeout : nil,
-          onFailure: cause.policy.skip.failurePolicy(of: run.total)
-        )
-      )
-    case .export(let export, let action):
+    let policy = cause.policy.skip.failurePolicy(of: run.total)
+    if case .export(let export, let action) = plan.work {
       guard let folder = plan.exportFolder else {
         preconditionFailure("an export to one file is a run of one host")
       }
@@ -213,37 +187,20 @@ package final class TablePart: RunPart {
         key: plan.key,
         host: ProcessInfo.processInfo.hostName,
         size: terms.policy.chunk.size,
-        onFailure: cause.policy.skip.failurePolicy(of: run.total),
-        statementLimit: Self.statementLimit,
+        onFailure: policy,
+        statementLimit: PostgresPlan.statementLimit,
         reconnection: lease,
         connect: connect
       )
-    case .undo(let undo, let undone):
-      let run = undone.recorded.run
-      onEvent(.message("undoing run \(run.run), which began at \(run.startedAt)"))
-      return PostgresChangeProcessor(
-        chunks(of: undo),
-        of: spans,
-        reconnectingFor: lease,
-        by: connect
-      )
     }
+    if let undone = plan.undone?.recorded.run {
+      onEvent(.message("undoing run \(undone.run), which began at \(undone.startedAt)"))
+    }
+    let fence = SpanFence(tables, run: run.run)
+    return plan.processor(of: spans, .entered(fence), run: run.run, onFailure: policy, by: connect)
   }
 
   private var parts: ExportParts { ExportParts(SpanFence(tables, run: run.run)) }
-
-  private func chunks<Change: ChunkChange>(of change: Change) -> ChunkTransaction<Change> {
-    ChunkTransaction(
-      change,
-      SpanFence(tables, run: run.run),
-      limits: .init(
-        lock: cause.database.busyTimeout,
-        statement: Self.statementLimit,
-        silence: lease
-      ),
-      onFailure: cause.policy.skip.failurePolicy(of: run.total)
-    )
-  }
 
   /// Checks the server before the first chunk, which might make others wait longer for a lock, and
   /// regularly afterwards.

@@ -213,7 +213,7 @@ extension PostgresConnection {
 }
 
 extension RunTables {
-  fileprivate func refuseIfAlive(
+  func refuseIfAlive(
     _ runs: [TableRun],
     within lease: Duration,
     in session: PostgresSession

@@ -29,7 +29,7 @@ extension ChunkTransaction where Change == PostgresTransform {
     }
     let locking = ChunkTransaction<LockingTransform>(
       LockingTransform(transform: change, compute: compute),
-      fence,
+      end,
       limits: limits,
       onFailure: onFailure
     )

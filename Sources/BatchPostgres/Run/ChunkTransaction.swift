@@ -16,21 +16,29 @@ package struct ChunkLimits: Sendable {
   }
 }
 
+/// How the transaction of a chunk ends.
+package enum ChunkEnd: Sendable {
+  /// It commits, with the chunk entered in the run's ledger.
+  case entered(SpanFence)
+  /// It is rolled back.
+  case rehearsed(ChunkRehearsal)
+}
+
 /// Changes the rows of a chunk and enters the chunk in the run's ledger, in one transaction.
 package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   package let change: Change
-  package let fence: SpanFence
+  package let end: ChunkEnd
   package let limits: ChunkLimits
   package let onFailure: FailurePolicy
 
   package init(
     _ change: Change,
-    _ fence: SpanFence,
+    _ end: ChunkEnd,
     limits: ChunkLimits,
     onFailure: FailurePolicy = .failChunk
   ) {
     self.change = change
-    self.fence = fence
+    self.end = end
     self.limits = limits
     self.onFailure = onFailure
   }
@@ -72,7 +80,6 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
         if let statement = try change.countingStatement(for: rows),
           let commit = try attempt(rows, statement, at: positions, under: lease, in: session)
         {
-          session.hasDoneChunk = true
           return commit
         }
       } catch {
@@ -87,7 +94,6 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       by: method == .counting ? .listing : method,
       in: session
     )
-    session.hasDoneChunk = true
     // If a chunk takes too long, others of its size will too.
     if method == .listing, commit.outcomes.succeeded == positions.count { method = .counting }
     return commit
@@ -114,10 +120,13 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     under lease: SpanLease,
     in session: PostgresSession
   ) throws(BatchError) -> Commit? {
+    guard case .entered(let fence) = end else {
+      return try rehearse(rows, statement, at: positions, by: .counting, in: session)
+    }
     let commit: Commit
     do {
       let entry = fence.entry(of: positions, under: lease)
-      let checks = checks(under: lease, in: session)
+      let checks = checks(under: lease, by: fence, in: session)
       let answers = try session.execute(
         together: options.statements + [entry, statement] + checks
       ).suffix(2 + checks.count)
@@ -125,7 +134,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
         session.rollBack()
         return nil
       }
-      let duration = try check(answers.suffix(checks.count), under: lease, in: session)
+      let duration = try check(answers.suffix(checks.count), under: lease, by: fence, in: session)
       let written = try change.counted(rows, by: answers[answers.startIndex + 1])
       try fence.complete(positions, written, in: session)
       commit = Commit(outcomes: written.outcomes, duration: duration)
@@ -134,6 +143,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
       throw error
     }
     try session.commit()
+    session.hasDoneChunk = true
     return commit
   }
 
@@ -144,6 +154,7 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
   /// before the transaction ends.
   private func checks(
     under lease: SpanLease,
+    by fence: SpanFence,
     in session: PostgresSession
   ) -> [PostgresStatement] {
     let schema = PostgresStatement(
@@ -153,10 +164,11 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     return [schema] + (session.hasDoneChunk ? [] : [fence.counts(under: lease)])
   }
 
-  /// Checks the answers to ``checks(under:in:)``, and returns how long the transaction has taken.
+  /// Checks the answers to ``checks(under:by:in:)``, and returns how long the transaction has taken.
   private func check(
     _ answers: ArraySlice<PostgresResult>,
     under lease: SpanLease,
+    by fence: SpanFence,
     in session: PostgresSession
   ) throws(BatchError) -> Duration {
     guard let schema = answers.first else {
@@ -174,7 +186,10 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     by method: WritingMethod,
     in session: PostgresSession
   ) throws(BatchError) -> Commit {
-    try session.transaction(options) { () throws(BatchError) in
+    guard case .entered(let fence) = end else {
+      return try rehearse(rows, at: positions, by: method, in: session)
+    }
+    let commit = try session.transaction(options) { () throws(BatchError) in
       if case .isThere(let outcomes) = try fence.enter(positions, under: lease, in: session) {
         return Commit(outcomes: outcomes, duration: .zero)
       }
@@ -183,10 +198,31 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
         policy = onFailure.after(try fence.tables.failureCount(ofRun: fence.run, in: session))
       }
       let written = try change.list(rows, method, onFailure: policy, in: session)
-      let checks = checks(under: lease, in: session)
-      let duration = try check(session.execute(together: checks)[...], under: lease, in: session)
+      let checks = checks(under: lease, by: fence, in: session)
+      let answers = try session.execute(together: checks)
+      let duration = try check(answers[...], under: lease, by: fence, in: session)
       try fence.complete(positions, written, in: session)
       return Commit(outcomes: written.outcomes, duration: duration)
+    }
+    session.hasDoneChunk = true
+    return commit
+  }
+
+  /// Processes a chunk as in a run, and rolls it back.
+  private func rehearse(
+    _ rows: Change.Rows,
+    _ statement: PostgresStatement? = nil,
+    at positions: Range<Int>,
+    by method: WritingMethod,
+    in session: PostgresSession
+  ) throws(BatchError) -> Commit {
+    guard case .rehearsed(let rehearsal) = end else {
+      preconditionFailure("a chunk of a run is rehearsed")
+    }
+    let keys = change.keys(of: rows)
+    return try rehearsal.perform(keys, statement, at: positions, options, onFailure, in: session) {
+      policy throws(BatchError) in
+      try change.write(to: rows, method, onFailure: policy, in: session)
     }
   }
 }

@@ -2,8 +2,16 @@
 package import BatchRuns
 package import BatchIdentifiers
 
+/// The spans out of which a processor takes its chunks.
+package protocol ChunkSpans: Sendable {
+  var inOrder: Bool { get }
+
+  /// - Throws: `BatchError` of code `leaseLost` if the process has no such span.
+  func span(of positions: Range<Int>) throws(BatchError) -> LeasedSpans.Span
+}
+
 /// The spans of a run that a process has leased, with their identifiers.
-package final class LeasedSpans: SpanSource {
+package final class LeasedSpans: SpanSource, ChunkSpans {
   package struct Span: Sendable {
     package let lease: SpanLease
     private let list: PackedIdentifiers
@@ -34,7 +42,7 @@ package final class LeasedSpans: SpanSource {
   /// The only positions that are claimed while the run's canary is on trial; nil for all.
   private let trial = Lock<[Range<Int>]?>(nil)
 
-  var inOrder: Bool { claims.inOrder }
+  package var inOrder: Bool { claims.inOrder }
 
   package init(
     _ claims: SpanClaims,
@@ -50,7 +58,6 @@ package final class LeasedSpans: SpanSource {
   /// Claims only spans of these positions from now on; nil for all.
   func claimOnly(_ positions: [Range<Int>]?) { trial.withLock { $0 = positions } }
 
-  /// - Throws: `BatchError` of code `leaseLost` if the process has no such span.
   package func span(of positions: Range<Int>) throws(BatchError) -> Span {
     let found = spans.withLock { spans in
       spans.values.first { $0.lease.positions.contains(positions.lowerBound) }

@@ -15,14 +15,14 @@ where Change.Rows == RowKeys {
   }
 
   private let chunks: ChunkTransaction<Change>
-  private let spans: LeasedSpans
+  private let spans: any ChunkSpans
   private let connect: PostgresConnection.Connecting
   private let reconnection: Duration
   private let method = Lock(WritingMethod.counting)
 
   package init(
     _ chunks: ChunkTransaction<Change>,
-    of spans: LeasedSpans,
+    of spans: any ChunkSpans,
     reconnectingFor reconnectTimeout: Duration,
     by connect: @escaping PostgresConnection.Connecting
   ) {

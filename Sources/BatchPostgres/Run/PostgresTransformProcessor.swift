@@ -19,7 +19,7 @@ package struct PostgresTransformProcessor: ChunkProcessor {
 
   private let chunks: ChunkTransaction<PostgresTransform>
   private let computing: Computing
-  private let spans: LeasedSpans
+  private let spans: any ChunkSpans
   private let connect: PostgresConnection.Connecting
   package let handlerTimeLimit: Duration?
   private let reconnection: Duration
@@ -27,7 +27,7 @@ package struct PostgresTransformProcessor: ChunkProcessor {
 
   package init(
     _ chunks: ChunkTransaction<PostgresTransform>,
-    of spans: LeasedSpans,
+    of spans: any ChunkSpans,
     handlerTimeLimit: Duration?,
     reconnectingFor reconnection: Duration,
     by connect: @escaping PostgresConnection.Connecting,

@@ -61,6 +61,14 @@ enum SpanList {
     _ list: IdentifierList,
     to builder: inout IdentifierListBuilder?
   ) throws(BatchError) {
+    try append(list.packed, 0..<list.count, to: &builder)
+  }
+
+  static func append(
+    _ list: PackedIdentifiers,
+    _ positions: Range<Int>,
+    to builder: inout IdentifierListBuilder?
+  ) throws(BatchError) {
     var all =
       builder.take()
       ?? IdentifierListBuilder(
@@ -69,9 +77,9 @@ enum SpanList {
         keyKind: list.header.keyKind
       )
     switch list.header.keyKind {
-    case .integer: all.append(contentsOf: try list.integers(in: 0..<list.count))
+    case .integer: all.append(contentsOf: try list.integers(in: positions))
     case .encoded:
-      let keys = try list.encodedKeys(in: 0..<list.count)
+      let keys = try list.encodedKeys(in: positions)
       unsafe keys.forEachKey { key in unsafe all.append(encoded: key) }
     }
     builder = consume all

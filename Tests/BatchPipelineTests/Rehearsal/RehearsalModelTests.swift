@@ -20,7 +20,8 @@ import Testing
     let rehearsal = try await store.job.rehearse(settings: settings)
     #expect(try Data(contentsOf: URL(fileURLWithPath: store.path)) == before, "seed \(seed)")
     let was = try NaiveStore(store.path)
-    let now = try NaiveStore("\(rehearsal.folder)/a.db")
+    let folder = try #require(rehearsal.folder)
+    let now = try NaiveStore("\(folder)/a.db")
     let changed = now.tables.keys.filter { was.tables[$0] != now.tables[$0] }
     #expect(rehearsal.tables.map(\.table) == changed.sorted(), "seed \(seed)")
     for table in rehearsal.tables {

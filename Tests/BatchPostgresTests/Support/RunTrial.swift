@@ -51,7 +51,7 @@ struct RunTrial {
   ) -> ChunkTransaction<PostgresChange> {
     ChunkTransaction(
       change,
-      SpanFence(tables, run: run),
+      .entered(SpanFence(tables, run: run)),
       limits: .init(lock: .seconds(120), statement: statement, silence: .seconds(120)),
       onFailure: policy
     )

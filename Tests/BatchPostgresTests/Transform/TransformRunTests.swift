@@ -29,7 +29,7 @@ import Testing
   ) -> ChunkTransaction<PostgresTransform> {
     ChunkTransaction(
       transform,
-      SpanFence(trial.tables, run: trial.run),
+      .entered(SpanFence(trial.tables, run: trial.run)),
       limits: .init(lock: .seconds(120), statement: .seconds(120), silence: .seconds(120)),
       onFailure: policy
     )
