@@ -251,7 +251,7 @@ private enum RehearsalText {
   }
 
   private static func facts(
-    of sample: Rehearsal.Sample,
+    of sample: RehearsalSample,
     _ rehearsal: Rehearsal
   ) -> [SummaryText.Fact] {
     let done = rehearsal.summary.done

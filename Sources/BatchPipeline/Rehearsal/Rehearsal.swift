@@ -26,8 +26,9 @@ public struct Rehearsal: Sendable {
     public var keepsFolder = false
     /// The number of rows to report per column, and of new and of removed rows per table.
     public var samples = 3
-    /// On PostgreSQL, how many rows to rehearse, from all parts of the list; nil for all. A clone is
-    /// rehearsed with all rows.
+    /// On PostgreSQL, how many rows to rehearse, from all parts of the list; nil for all.
+    ///
+    /// A clone is rehearsed with all rows.
     public var rows: Int? = 10_000
     /// On PostgreSQL, the URL of another database with the same tables; nil for the job's.
     public var server: String?
@@ -58,38 +59,6 @@ public struct Rehearsal: Sendable {
     public var comparison = 0.0
   }
 
-  /// What rows that were rolled back say about all rows of a run on PostgreSQL.
-  public struct Sample: Sendable, Encodable {
-    /// The number of identifiers that a run would have.
-    public let selected: Int
-    /// How many places of their list the rehearsed rows come from.
-    public let places: Int
-    /// The mean time of a chunk, without its COMMIT; nil for an export.
-    public let secondsPerChunk: Double?
-    /// How much the whole server has written to its log meanwhile, in bytes; nil for an export.
-    public let walBytes: Int?
-    /// How much it would write for all rows, extrapolated.
-    public let estimatedWALBytes: Int?
-    /// How long a run takes, extrapolated; nil if too few rows were done.
-    public let estimatedSeconds: Double?
-    /// The triggers and constraints that acted on the rows of the first chunk.
-    public let triggers: [Trigger]
-  }
-
-  /// A trigger or constraint, as the server has timed it in one chunk.
-  public struct Trigger: Sendable, Encodable {
-    /// Its name.
-    public let name: String
-    /// Its table.
-    public let table: String
-    /// How often it was called.
-    public let calls: Int
-    /// For how many rows of the job.
-    public let rows: Int
-    /// How long all of its calls took.
-    public let seconds: Double
-  }
-
   /// The summary of the run.
   public let summary: RunSummary
   /// The path of the database, or its server.
@@ -117,7 +86,7 @@ public struct Rehearsal: Sendable {
   /// Possible causes, in words.
   public internal(set) var notes: [String]
   /// What the rehearsed rows say about all; nil on SQLite, where all are rehearsed.
-  public internal(set) var sample: Sample?
+  public internal(set) var sample: RehearsalSample?
 
   /// The maximum number of rows to report per column or table.
   public static let maximumSamples = 100

@@ -97,8 +97,8 @@ struct ServerStage {
     let start = ContinuousClock.now
     let summary = try await BatchRun(work, options: options).rehearse { onEvent(.run($0)) }
     let time = start.duration(to: .now)
-    let measured = try await job.inSession { session in
-      rehearsal.end(after: summary.done, in: session)
+    let sample = try await job.inSession { session in
+      rehearsal.sample(after: summary.done, pacing: job, in: session)
     }
     let chunks = rehearsal.chunks
     let looking = (chunks?.times.looking ?? .zero) / .seconds(1)
@@ -124,30 +124,8 @@ struct ServerStage {
       tables: chunks?.tables ?? [],
       failures: failures,
       notes: notes + rehearsal.notes + (chunks?.notes ?? []),
-      sample: Rehearsal.Sample(measured, chunks?.triggers ?? [], of: job, after: summary.done)
+      sample: sample
     )
-  }
-}
-
-extension Rehearsal.Sample {
-  /// `done` is the number of rehearsed rows that were done.
-  fileprivate init(
-    _ measured: PostgresRehearsal.Measured,
-    _ triggers: [RehearsedTrigger],
-    of job: Job,
-    after done: Int
-  ) {
-    (selected, places) = (measured.selected, measured.places)
-    secondsPerChunk = measured.secondsPerChunk.map { ($0 * 1e6).rounded() / 1e6 }
-    walBytes = measured.loggedBytes
-    estimatedWALBytes = measured.loggedBytes.flatMap { bytes in
-      done == 0 ? nil : Int(Double(bytes) / Double(done) * Double(measured.selected))
-    }
-    let estimate = job.paced(measured.estimate, matches: measured.selected).estimate
-    estimatedSeconds = (estimate?.seconds).map { ($0 * 1000).rounded() / 1000 }
-    self.triggers = triggers.map {
-      .init(name: $0.name, table: $0.table, calls: $0.calls, rows: $0.rows, seconds: $0.seconds)
-    }
   }
 }
 

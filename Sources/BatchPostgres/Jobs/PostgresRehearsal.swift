@@ -5,20 +5,6 @@ package import BatchRuns
 
 /// A rehearsal of a job's run: which rows stand for all, and what was measured with them.
 package final class PostgresRehearsal: Sendable {
-  /// What was measured, and what that means for all rows.
-  package struct Measured: Sendable {
-    /// The number of identifiers that a run would have.
-    package let selected: Int
-    /// How many places of the list the rehearsed rows come from.
-    package let places: Int
-    /// The mean time of a chunk, without its COMMIT; nil if no rows are written.
-    package let secondsPerChunk: Double?
-    /// How much the server has written to its log meanwhile, for whomever; nil if nothing is known.
-    package let loggedBytes: Int?
-    /// How long the chunks of all rows take, with the selection; nil if too few rows were done.
-    package let estimate: TimeEstimate?
-  }
-
   private struct State {
     var sample: ListSample?
     var selected = 0
@@ -109,38 +95,52 @@ package final class PostgresRehearsal: Sendable {
   /// What should be known about the job, in words.
   package var notes: [String] { state.withLock { $0.notes } }
 
-  /// What the last chunk makes known; `done` is the number of rows that were done.
-  package func end(after done: Int, in session: PostgresSession) -> Measured {
+  /// What the chunks say about all rows.
+  ///
+  /// - Parameters:
+  ///   - done: The number of rows that were done.
+  ///   - job: The job, with the settings that hold a run back.
+  ///   - session: The session, in no transaction.
+  /// - Returns: What was measured and extrapolated.
+  package func sample(
+    after done: Int,
+    pacing job: Job,
+    in session: PostgresSession
+  ) -> RehearsalSample {
     let state = state.withLock { $0 }
     let time = state.start.duration(to: .now)
     let now = try? state.plan?.loggedBytes(in: session)
     let logged = state.log.flatMap { before in now.map { $0 - before } }
+    var sample = RehearsalSample()
+    (sample.selected, sample.places) = (state.selected, state.sample?.parts.count ?? 0)
     let chunks = state.chunks
-    let estimate =
-      isEnough(done, of: state.selected, chunks?.chunks)
-      ? state.plan?.estimate(
-        of: state.selected,
-        after: done,
-        in: time,
-        chunks,
-        inChunksOf: chunkSize,
-        logging: logged ?? 0
-      ) : nil
-    return Measured(
-      selected: state.selected,
-      places: state.sample?.parts.count ?? 0,
-      secondsPerChunk: chunks.flatMap { chunks in
-        chunks.chunks > 0 ? chunks.times.changing / .seconds(1) / Double(chunks.chunks) : nil
-      },
-      loggedBytes: chunks == nil ? nil : logged.map { Int($0) },
-      estimate: estimate?.adding(state.selecting / .seconds(1))
-    )
+    if let chunks, chunks.chunks > 0 {
+      let seconds = chunks.times.changing / .seconds(1) / Double(chunks.chunks)
+      sample.secondsPerChunk = (seconds * 1e6).rounded() / 1e6
+      sample.triggers = chunks.triggers
+      sample.walBytes = logged.map { Int($0) }
+    }
+    guard let plan = state.plan, done > 0 else { return sample }
+    let all = Double(state.selected) / Double(done)
+    sample.estimatedWALBytes = sample.walBytes.map { Int(Double($0) * all) }
+    guard isEnough(done, of: state.selected, chunks?.chunks) else { return sample }
+    let estimate = plan.estimate(
+      of: state.selected,
+      after: done,
+      in: time,
+      chunks,
+      inChunksOf: chunkSize,
+      logging: logged ?? 0
+    ).adding(state.selecting / .seconds(1))
+    let paced = job.paced(estimate, matches: state.selected).estimate
+    sample.estimatedSeconds = (paced?.seconds).map { ($0 * 1000).rounded() / 1000 }
+    return sample
   }
 
   /// Whether rows stand for all: what a chunk takes beside its rows would count for too much if it
   /// had few.
   private func isEnough(_ done: Int, of selected: Int, _ chunks: Int?) -> Bool {
-    done > 0 && (done == selected || done / max(1, chunks ?? 1) >= min(chunkSize, 100))
+    done == selected || done / max(1, chunks ?? 1) >= min(chunkSize, 100)
   }
 }
 

@@ -145,7 +145,7 @@ package final class ChunkRehearsal: Sendable {
       let text = (0..<answer.count).compactMap { answer.text($0, 0) }.joined(separator: "\n")
       let explained = try? JSONDecoder().decode([Explanation].self, from: Data(text.utf8))
       let triggers = (explained?.first?.triggers ?? []).map { trigger in
-        RehearsedTrigger(
+        RehearsalSample.Trigger(
           name: trigger.constraint ?? trigger.name ?? "",
           table: trigger.relation ?? reader.table.name,
           calls: Int(trigger.calls),
@@ -200,7 +200,7 @@ package final class ChunkRehearsal: Sendable {
     ]
   }
 
-  package var triggers: [RehearsedTrigger] { tally.withLock { $0.triggers } }
+  package var triggers: [RehearsalSample.Trigger] { tally.withLock { $0.triggers } }
 
   /// How many rows were compared.
   package var comparedRows: Int { tally.withLock { $0.compared } }

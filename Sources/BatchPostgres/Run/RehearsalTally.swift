@@ -17,7 +17,7 @@ struct RehearsalTally: Sendable {
   private(set) var changing = Duration.zero
   private(set) var looking = Duration.zero
   private(set) var compared = 0
-  var triggers: [RehearsedTrigger] = []
+  var triggers: [RehearsalSample.Trigger] = []
   /// Whether the server has timed a chunk's triggers, or could not.
   var isTimed = false
   private var changed = 0
@@ -124,16 +124,6 @@ struct RehearsalTally: Sendable {
     }
     return tables
   }
-}
-
-/// A trigger or constraint that acted on the rows of a chunk, as the server has timed it.
-package struct RehearsedTrigger: Sendable {
-  package let name: String
-  package let table: String
-  package let calls: Int
-  /// The number of rows of the chunk.
-  package let rows: Int
-  package let seconds: Double
 }
 
 /// The rows of a chunk at one moment: a hash of each value, and the first ones as texts in SQL.

@@ -10,10 +10,7 @@ package struct ListSample: Sendable {
   /// The positions of the parts in ``list``.
   package let parts: [Range<Int>]
 
-  /// - Parameters:
-  ///   - all: The list.
-  ///   - rows: How many identifiers to take; nil for all.
-  ///   - size: The number of identifiers of a chunk, which a part has if there is room.
+  /// Takes a number of identifiers, nil for all, in parts of a chunk's size if there is room.
   package init(
     of all: PackedIdentifiers,
     rows: Int?,

@@ -13,7 +13,7 @@ public struct ReturnedSpace: Hashable, Sendable, Codable {
 
   init(by name: String, from bytes: Int64) { (by, bytesBefore) = (name, bytes) }
 
-  /// What became of it, in words.
+  /// How it ended, in words.
   package var words: String {
     let before = "\(ByteSize(bytes: bytesBefore)) before"
     if let bytesAfter { return "\(before), \(ByteSize(bytes: bytesAfter)) after" }
