@@ -51,7 +51,7 @@ struct PlanText {
       ("entity", "\(report.entity), identified by \(key)"),
       ("matches", matches),
     ]
-    if let canary = job.canary, canary.rows < report.matches {
+    if let canary = job.canary, canary.rows < report.matches, report.next == "begin" {
       facts.append(
         ("canary", "\(Format.count(canary.rows, "row")) first, then \(canary.wait.words)")
       )

@@ -17,7 +17,7 @@ struct PauseCommand: AsyncParsableCommand {
 struct ResumeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Continues a run that is paused, or that waits after its canary."
+    abstract: "Continues a paused run, also after its canary."
   )
 
   @OptionGroup var job: LiveJob

@@ -83,7 +83,8 @@ import Testing
     #expect(other.status == 2 && other.errors.contains("the run's plan is not"), "\(other.errors)")
     try approve()
     let approved = try JSONOutput.object(batch("status", "job.json", "--json").output)
-    #expect(approved["next"] as? String == "resume" && approved["stopReason"] == nil, "\(approved)")
+    #expect(approved["next"] as? String == "resume", "\(approved)")
+    #expect(approved["stopReason"] as? String == nil, "\(approved)")
     // Who was refused has not done anything, and neither has a run that was not approved.
     #expect(try actions() == ["began", "approved"])
     let second = try batch("run", "job.json", "--json")
@@ -205,7 +206,8 @@ import Testing
     #expect(try job.counts() == ["1 x 500"])
     let history = try JSONOutput.object(job.batch("history", "job.json", "--json").output)
     let actions = (history["runs"] as? [[String: Any]])?.first?["actions"] as? [[String: Any]] ?? []
-    #expect(actions.compactMap { $0["kind"] as? String } == ["began", "approved", "resumed"])
+    let kinds = actions.compactMap { $0["kind"] as? String }
+    #expect(kinds.sorted() == ["approved", "began", "resumed"], "\(kinds)")
     try job.writeJob(["approval": ["by": 1], "undo": true, "chunk": ["size": 7]])
     #expect(try job.start().wait().status == 7)
     try job.writeJob(["approval": ["by": 1], "undo": true, "chunk": ["size": 8]])

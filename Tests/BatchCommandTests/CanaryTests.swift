@@ -91,6 +91,18 @@ import Testing
     stopped.send(SIGTERM)
     let end = stopped.wait()
     #expect(end.status == 3, "\(end.errors)")
+    let status = try JSONOutput.object(batch("status", "job.json", "--json").output)
+    #expect(status["stopReason"] as? String == nil, "\(status)")
+    // Neither another canary nor none ends the wait.
+    for other in [nil, ["rows": 41], ["rows": 40, "then": "1s"]] as [[String: Any]?] {
+      try writeJob(other)
+      let refused = try batch("run", "job.json")
+      #expect(
+        refused.status == 2 && refused.errors.contains("a canary of 40 rows"),
+        "\(refused.errors)"
+      )
+    }
+    try writeJob(["rows": 40])
     let cancelled = try start()
     _ = try cancelled.wait(forEvent: "throttled")
     #expect(try batch("cancel", "job.json").status == 0)
@@ -215,7 +227,7 @@ import Testing
         in: directory,
         """
         CREATE TRIGGER meddle AFTER UPDATE OF n ON numbers WHEN new.id = 1000
-        BEGIN UPDATE numbers SET n = 7 WHERE id = 1000; END
+        BEGIN UPDATE numbers SET n = 77 WHERE id = 1; END
         """
       )
     }

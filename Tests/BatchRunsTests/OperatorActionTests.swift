@@ -35,7 +35,7 @@ import Testing
       try control.apply(change, to: policy)
     }
     for _ in 0..<2 {
-      try apply { $0.pause(true) }
+      try apply { $0.pause() }
       try apply { $0.set(["chunk.size": "7"]) }
     }
     #expect(throws: BatchError.self) {
@@ -44,7 +44,7 @@ import Testing
     }
     try apply { $0.set(["chunk.size": "9"]) }
     for _ in 0..<2 {
-      try apply { $0.pause(false) }
+      try apply { $0.resume() }
       try apply { $0.cancel() }
     }
     #expect(

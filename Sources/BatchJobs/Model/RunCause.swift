@@ -44,7 +44,7 @@ package protocol RunCause: Sendable {
 extension RunCause {
   /// The rows of a run's canary; nil if there is none.
   package var canaryRows: RunMetadata.CanaryRows? {
-    policy.canary.map { .init(count: $0.rows, isInOrder: isInOrder) }
+    policy.canary.map { .init($0, isInOrder: isInOrder) }
   }
 
   /// The path in the policy or, without one, the name with `.batch`.

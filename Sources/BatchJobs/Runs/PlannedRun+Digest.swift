@@ -32,7 +32,9 @@ extension PlannedRun {
           uniqueKeysWithValues: cause.hooks.commands.map { ($0.rawValue, CanonicalJSON($1)) }
         )
       ),
-      "canary": .string(policy.canary.map { "\($0.rows) \($0.wait) \($0.stopAfter ?? 1)" } ?? ""),
+      "canary": .string(
+        policy.canary.map { "\($0.rows) \($0.wait.text) \($0.stopAfter ?? 1)" } ?? ""
+      ),
     ]
     if let afterwards = cause.afterwards { members["afterwards"] = .string(afterwards.rawValue) }
     self.init(
@@ -95,6 +97,20 @@ extension RunMetadata {
     self.planned = planned
   }
 
+  /// Refuses to go on with a run whose canary the work no longer has, which would touch other rows before
+  /// the canary is over.
+  private func refuse(unlessCanaryIsThatOf cause: any RunCause, at place: String) throws(BatchError)
+  {
+    guard let canary, cause.canaryRows != canary else { return }
+    throw BatchError(
+      .otherRun,
+      "the run began with a canary of \(canary.count.grouped) rows and then \(canary.then.quotedForMessage), and the job"
+        + " has another or none",
+      at: place,
+      remedy: "change it back; batch resume ends the wait, and --fresh sets the run aside"
+    )
+  }
+
   /// Refuses to go on with a run whose plan is no longer the one that was noted.
   ///
   /// - Throws: `BatchError` of code `planChanged`.
@@ -105,6 +121,7 @@ extension RunMetadata {
     _ statements: [String],
     at place: String
   ) throws(BatchError) {
+    try refuse(unlessCanaryIsThatOf: cause, at: place)
     guard let planned else {
       guard let name = options.plan else { return }
       throw BatchError(

@@ -64,6 +64,7 @@ extension UndoWork {
     of run: BatchRun,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) -> TableRecord? {
+    try request.refuseExport()
     guard let job = request.cause as? Job, let server = job.sharedServer else { return nil }
     try run.options.check()
     return try TableRecord(
@@ -107,9 +108,20 @@ extension Verification {
   }
 }
 
+extension UndoRequest {
+  /// Refuses an export from a server to one file, which is recorded beside that file.
+  fileprivate func refuseExport() throws(BatchError) {
+    guard let job = cause as? Job, job.database.server != nil, job.sharedServer == nil else {
+      return
+    }
+    throw BatchError(.noUndo, "an export changes no row that could be undone", at: job.name)
+  }
+}
+
 extension UndoReport {
   /// The effect of undoing a run on a server; nil if the run is recorded in a file.
   init?(onServer request: UndoRequest, showing limit: Int) async throws(BatchError) {
+    try request.refuseExport()
     guard let job = request.cause as? Job, job.sharedServer != nil else { return nil }
     self = try await job.inSession { session throws(BatchError) in
       let plan = try PostgresPlan(undoing: request, of: job, in: session)
@@ -117,6 +129,7 @@ extension UndoReport {
         preconditionFailure("an undo that is none")
       }
       let run = undone.recorded.run
+      if !request.mayBeAlive { try RunTables(of: session).refuseIfAlive(run, of: job, in: session) }
       let (outcomes, left) = try plan.foreseenUndo(telling: limit, in: session)
       let runs = try TableWork.job(job, [:]).undoableRuns(RunTables(of: session), in: session)
       let wanted = try request.identifiers?.sortedUnique().count ?? 0

@@ -71,9 +71,8 @@ package struct PostgresVerification {
     if case .change(let change) = plan.work { !change.isUpdate } else { false }
   }
 
-  /// The columns besides the key, in the order of the table.
-  private var columns: [PostgresColumn] {
-    table.columns.filter { column in !plan.key.columns.contains { $0.name == column.name } }
+  private func isOfKey(_ column: PostgresColumn) -> Bool {
+    plan.key.columns.contains { $0.name == column.name }
   }
 
   // MARK: The selected rows
@@ -156,7 +155,8 @@ package struct PostgresVerification {
 
   private func columns(_ parameters: PostgresParameters) -> [Column] {
     let isSet = "d.\(Self.outcome) = \(RowOutcome.succeeded.rawValue)"
-    return columns.map { column in
+    // Keys that are equal may still differ: 1.0 and 1.00.
+    return table.columns.map { column in
       let type = column.comparedType
       let other = differs(own(column.name), former(column.name), as: type)
       let name = column.name
@@ -171,7 +171,8 @@ package struct PostgresVerification {
       }
       let setting = settings.first { $0.column.name == name }
       if let setting, setting.obstacle == nil, let value = setting.value {
-        let new = self.value(value, parameters: parameters)
+        // The cast to the declared type pads, as an assignment does.
+        let new = "\(self.value(value, parameters: parameters))::\(type)::\(column.type)"
         return Column(
           name: name,
           differs:
@@ -183,7 +184,7 @@ package struct PostgresVerification {
       }
       let obstacle =
         setting?.obstacle ?? (column.isGenerated ? "the server computes it" : touched)
-      guard let obstacle, !isDeletion else {
+      guard let obstacle, !isDeletion, !isOfKey(column) else {
         return Column(
           name: name,
           differs: other,
@@ -430,18 +431,7 @@ extension Verification {
     let tables = try RunTables(of: session)
     let run = try job.sharedRun(run, tables, in: session)
     let place = session.address.description
-    if run.state == .running,
-      let host = try tables.hosts(ofRun: run.run, in: session).first(where: {
-        $0.isAlive(within: job.database.lease)
-      })
-    {
-      throw BatchError(
-        .alreadyRunning,
-        "the run is alive (process \(host.process) on \(host.name)), and changes rows meanwhile",
-        at: place,
-        remedy: "wait for its end"
-      )
-    }
+    try tables.refuseIfAlive(run, of: job, in: session)
     let metadata = try run.described()
     let parameters = try metadata.parameters(of: job, given: texts)
     try metadata.refuse(unless: job, parameters, at: place)
@@ -451,6 +441,7 @@ extension Verification {
       try PostgresTable(named: name, in: session)
     }
     try plan.table.refuse(unlessCopy: copy)
+    try copy.refuse(unlessUnique: plan.key, in: session)
     let allowed = try plan.table.columns(allowed: parts)
     let list = try tables.list(ofRun: run.run, in: session).packed
     guard list.count == run.total else {
@@ -465,14 +456,32 @@ extension Verification {
     )
     let comparison = try PostgresVerification(plan, copy, allowing: allowed, in: session)
     let options = TransactionOptions(.repeatableRead, searchPath: plan.query.path)
-    let differences = try session.transaction(options) { () throws(BatchError) in
+    self = try session.transaction(options) { [self] () throws(BatchError) in
       try comparison.compare(list, outcomes, showing: limit, self)
     }
-    self = differences
+    let undo = try tables.completedUndo(of: run.run, by: job.undoing.name, in: session)
+    if let undo { notes.append("run \(run.run) was undone by run \(undo.run)") }
   }
 }
 
 extension PostgresTable {
+  /// Refuses a copy in which a key occurs twice.
+  fileprivate func refuse(
+    unlessUnique key: PostgresKey,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    let names = PostgresName.list(key.columns.map(\.name))
+    let found = try session.execute(
+      "SELECT FROM \(sql) GROUP BY \(names) HAVING count(*) > 1 LIMIT 1"
+    )
+    guard found.count > 0 else { return }
+    throw BatchError(
+      .otherStore,
+      "a key occurs twice in \(title.quotedForMessage)",
+      remedy: "name a copy with each row once"
+    )
+  }
+
   fileprivate func refuse(unlessCopy copy: PostgresTable) throws(BatchError) {
     func refusal(_ reason: String) -> BatchError {
       BatchError(
@@ -520,6 +529,27 @@ extension CheckedExpression {
   fileprivate var obstacle: String? {
     if !isAboutRow { return "its value depends on more than the row" }
     return dependsOnTime ? "its value depends on the time" : nil
+  }
+}
+
+extension RunTables {
+  /// Refuses to look at the rows of a run that is changing them.
+  package func refuseIfAlive(
+    _ run: TableRun,
+    of job: Job,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    guard run.state == .running else { return }
+    let host = try hosts(ofRun: run.run, in: session).first {
+      $0.isAlive(within: job.database.lease)
+    }
+    guard let host else { return }
+    throw BatchError(
+      .alreadyRunning,
+      "the run is alive (process \(host.process) on \(host.name)), and changes rows meanwhile",
+      at: session.address.description,
+      remedy: "wait for its end"
+    )
   }
 }
 #endif

@@ -20,7 +20,11 @@ extension RunMetadata {
     package let count: Int
     /// Whether they are the first rows of the list.
     package let isInOrder: Bool
+    /// What the run waits for after them, as a job file says it.
+    package let then: String
 
-    package init(count: Int, isInOrder: Bool) { (self.count, self.isInOrder) = (count, isInOrder) }
+    package init(_ canary: RunPolicy.Canary, isInOrder: Bool) {
+      (count, self.isInOrder, then) = (canary.rows, isInOrder, canary.wait.text)
+    }
   }
 }

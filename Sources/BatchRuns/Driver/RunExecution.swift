@@ -9,7 +9,7 @@ struct RunExecution<Part: RunPart> {
 
   func perform() async {
     do {
-      if let reason = try await wait(at: approvalGate) {
+      if case .stopped(let reason) = try await wait(at: approvalGate) {
         try await part.settle()
         try await part.record(.stopped, nil, because: reason)
         return
@@ -36,17 +36,21 @@ struct RunExecution<Part: RunPart> {
     terms.policy.limits.runtime.map { part.start + $0 }
   }
 
+  private enum Passage {
+    case open
+    /// The run stops, for this reason if not by request.
+    case stopped(because: String?)
+  }
+
   /// Waits until a gate is open.
-  ///
-  /// - Returns: Why the run stops instead; nil if the gate is open.
   private func wait(
     at gate: (RunControl) async throws(BatchError) -> RunGate?
-  ) async throws(BatchError) -> String? {
+  ) async throws(BatchError) -> Passage {
     var requests = part.requests
     var asked = requests.look() ?? RunControl()
     var isHeld = false
     while let closed = try await gate(asked) {
-      guard closed.isWaitedFor else { return closed.reason }
+      guard closed.isWaitedFor else { return .stopped(because: closed.reason) }
       if !isHeld, try part.hold(closed.hold) {
         let summary = part.summary()
         onEvent(.throttled(summary))
@@ -61,13 +65,13 @@ struct RunExecution<Part: RunPart> {
       }
       asked = requests.look() ?? asked
       part.note(asked.actions ?? [])
-      if asked.isCancelled { return RunSummary.cancellation }
-      if isStopped { return closed.reason }
-      if let deadline, terms.host.now() >= deadline { return RunLogic.outOfTime }
+      if asked.isCancelled { return .stopped(because: RunSummary.cancellation) }
+      if isStopped { return .stopped(because: closed.isTold ? closed.reason : nil) }
+      if let deadline, terms.host.now() >= deadline { return .stopped(because: RunLogic.outOfTime) }
       tellProgress(every: max(terms.progressInterval, .seconds(1)))
     }
     if isHeld { try part.release() }
-    return nil
+    return .open
   }
 
   private func work<Processor: ChunkProcessor>(
@@ -106,10 +110,9 @@ struct RunExecution<Part: RunPart> {
     var (ending, failure, reason) = await loop(sizing, workers, processor, settings)
     while ending == .completed, part.isTrying {
       do throws(BatchError) {
-        if let stopped = try await wait(at: part.canaryGate) {
-          (ending, reason) = (.stopped, stopped)
-        } else {
-          (ending, failure, reason) = await loop(sizing, workers, processor, settings)
+        switch try await wait(at: part.canaryGate) {
+        case .stopped(let why): (ending, reason) = (.stopped, why)
+        case .open: (ending, failure, reason) = await loop(sizing, workers, processor, settings)
         }
       } catch {
         (ending, failure) = (.failed, error)

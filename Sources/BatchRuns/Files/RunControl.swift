@@ -19,7 +19,7 @@ public struct RunControl: Hashable, Sendable, Codable {
   /// Settings that override the policy's, by their path; see ``RunPolicy/liveSettings``.
   public package(set) var settings: [String: String] = [:]
   /// How often somebody has asked the run to continue; nil for never.
-  public package(set) var resumptions: Int?
+  package var resumptions: Int?
   /// Who asked for each of them, and for `pause` and `cancel`.
   public package(set) var origins: [String: Origin] = [:]
   /// What has been asked so far, for the record of the run; nil once it is recorded.
@@ -94,6 +94,7 @@ public struct RunControl: Hashable, Sendable, Codable {
   package var withoutActions: RunControl {
     var control = self
     control.actions = nil
+    control.resumptions = nil
     return control
   }
 

@@ -53,13 +53,14 @@ package struct CanaryTrial: Sendable {
       guard waited < time, !isResumed else { return nil }
       return RunGate(
         .canary,
-        "\(count.grouped) rows are done; the others wait for \(time.shown), or until batch resume"
+        "\(count.grouped) rows are done; the others wait \(time.shown) after them, or until batch resume"
       )
     case .verification:
       guard let difference = try await difference() else { return nil }
       throw Self.failed(
         "the rows of the canary are not as the run left them: \(difference)",
-        remedy: "find out which trigger or program changes them; batch undo takes the canary back"
+        remedy:
+          "find out which trigger or program changes them; batch undo --overwrite takes the canary back"
       )
     }
   }
@@ -78,8 +79,10 @@ package struct CanaryTrial: Sendable {
 package struct RunGate: Sendable {
   /// The hold of a process that waits.
   package let hold: RunThrottle.Hold
-  /// Why the run has stopped if it stops here.
+  /// Why the run has stopped if nobody waits here.
   package let reason: String
+  /// Whether that is also why the run has stopped if it is told to stop during the wait.
+  package var isTold: Bool { hold.cause == .approval }
   /// Whether a process waits, instead of ending.
   package let isWaitedFor: Bool
 

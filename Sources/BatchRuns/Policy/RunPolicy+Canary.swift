@@ -29,7 +29,7 @@ extension RunPolicy {
   }
 
   /// The maximum number of rows of a canary.
-  public static let canaryLimit = 1_000_000
+  package static let canaryLimit = 1_000_000
 
   func canaryProblems() -> [SettingProblem] {
     guard let canary else { return [] }
@@ -56,6 +56,17 @@ extension RunPolicy {
       )
     }
     return problems
+  }
+}
+
+extension RunPolicy.Canary.Wait {
+  /// The text in a job file, with times in seconds.
+  package var text: String {
+    switch self {
+    case .pause: "pause"
+    case .time(let time): "\(time / .seconds(1))s"
+    case .verification: "verify"
+    }
   }
 }
 

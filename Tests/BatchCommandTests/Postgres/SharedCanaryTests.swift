@@ -17,8 +17,10 @@ import Testing
   }
 
   private func changed(_ job: SharedJob) throws -> [Int] {
-    try job.database.run("SELECT id FROM t WHERE n = 1 ORDER BY id").split(separator: "\n")
-      .compactMap { Int($0) }
+    let ids = try job.database.text(
+      "SELECT string_agg(id::text, ' ' ORDER BY id) FROM t WHERE n = 1"
+    )
+    return (ids ?? "").split(separator: " ").compactMap { Int($0) }
   }
 
   private func waitAtCanary(_ process: BatchProgram) throws {
@@ -40,8 +42,17 @@ import Testing
     #expect(try changed(job) == canary)
     let listed = try job.batch("ids", "job.json", "--part", "canary", "--format", "key")
     #expect(listed.output.split(separator: "\n").compactMap { Int($0) } == canary)
-    let status = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
-    #expect(status["state"] as? String == "paused", "\(status)")
+    // A process tells its hold with its next heartbeat.
+    func state() throws -> String? {
+      try JSONOutput.object(job.batch("status", "job.json", "--json").output)["state"] as? String
+    }
+    while try state() != "paused" {}
+    // A host whose job has no canary takes no part.
+    try job.writeJob(["undo": true])
+    let other = try job.start().wait()
+    #expect(other.status == 2 && other.errors.contains("a canary of 60 rows"), "\(other.errors)")
+    try job.writeJob(["undo": true, "canary": ["rows": 60]])
+    #expect(try changed(job) == canary)
     #expect(try job.batch("resume", "job.json").status == 0)
     for process in [late] + processes.dropFirst() {
       let result = process.wait()

@@ -472,7 +472,7 @@ import Testing
       try job.database.run("UPDATE t SET c150 = 9 WHERE id = 3")
       let refused = try job.batch("undo", "job.json")
       #expect(
-        refused.status == 4 && refused.errors.contains("batch ids job.undo"),
+        refused.status == 4 && refused.output.contains("batch ids job.undo"),
         "\(refused.errors)"
       )
       let listed = try job.batch("ids", "job.undo", "--outcome", "failed", "--reasons")

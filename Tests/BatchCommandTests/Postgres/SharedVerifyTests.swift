@@ -28,10 +28,12 @@ import Testing
     return job
   }
 
-  private static let update: [String: Any] = [
-    "type": "update",
-    "set": ["price": "round(price, 2)", "cost": "cost * 2", "note": "upper(note) || a"],
-  ]
+  private static var update: [String: Any] {
+    [
+      "type": "update",
+      "set": ["price": "round(price, 2)", "cost": "cost * 2", "note": "upper(note) || a"],
+    ]
+  }
 
   private func verify(_ job: SharedJob, _ more: String...) throws -> (
     status: Int32, [String: Any], String
@@ -99,6 +101,30 @@ import Testing
     #expect(found["changedAsDeclared"] as? Int == 179, "\(found)")
     try job.database.run("UPDATE items SET cost = 9 WHERE b = 100")
     #expect(try verify(job).status == 1)
+  }
+
+  @Test func `values are compared as their columns store them, and keys bit for bit`() throws {
+    let job = try SharedJob(
+      rows: 1,
+      """
+      CREATE DOMAIN code AS char(5);
+      CREATE TABLE items (b numeric PRIMARY KEY, c char(6), d code, v varchar(3), s numeric(8, 2));
+      INSERT INTO items SELECT i + 0.5, 'a', 'a', 'a', 1 FROM generate_series(1, 50) AS i;
+      CREATE TABLE before AS TABLE items
+      """
+    )
+    let set = ["c": "'b'", "d": "c || 'z'", "v": "'abc    '", "s": "s / 3"]
+    try job.writeJob([
+      "source": ["entity": "items", "everything": true], "action": ["type": "update", "set": set],
+    ])
+    #expect(try job.start().wait().status == 0)
+    let (status, found, errors) = try verify(job)
+    #expect(status == 0, "\(found) \(errors)")
+    try job.database.run("UPDATE items SET b = 9.50 WHERE b = 9.5")
+    let (again, planted, _) = try verify(job)
+    #expect(again == 1 && planted["changed"] as? Int == 1, "\(planted)")
+    try job.database.run("INSERT INTO before SELECT * FROM before LIMIT 1")
+    #expect(try verify(job).2.contains("a key occurs twice"))
   }
 
   @Test func `deleted rows must be gone, and others must not`() throws {
