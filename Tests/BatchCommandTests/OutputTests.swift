@@ -66,6 +66,7 @@ import Testing
     #expect(status.removeValue(forKey: "nextWords") as? String == "starts a new run")
     #expect(status.removeValue(forKey: "undoneBy") is NSNull)
     #expect(status.removeValue(forKey: "warnings") is [String])
+    #expect((status.removeValue(forKey: "actions") as? [Any])?.count == 1)
     #expect(Set(status.keys) == Set(last.keys))
     // What is measured differs from one look to the next.
     for field in [

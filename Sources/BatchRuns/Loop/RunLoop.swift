@@ -59,6 +59,8 @@ package struct RunLoop<Processor: ChunkProcessor> {
   private let workers: [Processor.Worker]
   private let settings: Settings
   private let grace: StopGrace
+  /// Whether tasks are cancelled because the loop is over, and not because the run is.
+  private let hasEnded = Lock(false)
   private let start: ContinuousClock.Instant
   private var logic: RunLogic
   private var prepared: [Range<Int>: Processor.Prepared] = [:]
@@ -147,6 +149,7 @@ package struct RunLoop<Processor: ChunkProcessor> {
         }
         perform(logic.hear(reply.answer, at: look()), in: &group)
       }
+      hasEnded.withLock { $0 = true }
       group.cancelAll()
       return ending ?? .stopped
     }
@@ -154,11 +157,11 @@ package struct RunLoop<Processor: ChunkProcessor> {
 
   private func listen(in group: inout TaskGroup<Reply>) {
     let stopRequests = settings.stopRequests
-    group.addTask { [grace] in
+    group.addTask { [grace, hasEnded] in
       // The loop ends with the first request, or when this task is cancelled.
       for await _ in stopRequests { break }
       // The end of this loop is not that of the run, which may go on after its canary.
-      if !Task.isCancelled { grace.begin() }
+      if !hasEnded.withLock(\.self) { grace.begin() }
       return (.stop, nil)
     }
     guard let deadline = settings.deadline else { return }
