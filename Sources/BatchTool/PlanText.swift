@@ -35,7 +35,7 @@ struct PlanText {
   }
 
   private var matches: String {
-    let rows = Format.count(report.matches, "row")
+    let rows = Format.count(report.matches, report.load == nil ? "row" : "record")
     guard let first = report.firstChunk, report.chunks > 1 else {
       return "\(rows) in \(Format.count(report.chunks, "chunk"))"
     }
@@ -48,7 +48,7 @@ struct PlanText {
     var facts: [(label: String, text: String)] = [
       ("job", "\(report.job) (\(report.action))"),
       ("database", "\(report.database)\(server ?? "")"),
-      ("entity", "\(report.entity), identified by \(key)"),
+      ("entity", key.isEmpty ? report.entity : "\(report.entity), identified by \(key)"),
       ("matches", matches),
     ]
     if let canary = job.canary, canary.rows < report.matches, report.next == "begin" {
@@ -57,7 +57,18 @@ struct PlanText {
       )
     }
     if let digest = report.digest { facts.append(("digest", digest)) }
-    if let file = report.identifiers {
+    if let load = report.load {
+      facts += load.files.prefix(5).enumerated().map { index, file in
+        (
+          index == 0 ? "files" : "",
+          "\(file.path): \(Format.count(file.records, "record")), \(Format.bytes(file.bytes))"
+        )
+      }
+      if load.files.count > 5 { facts.append(("", "and \((load.files.count - 5).grouped) more")) }
+      let types = load.types.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+      facts.append(("types", types.joined(separator: ", ")))
+      facts.append(("conflicts", load.conflictWords))
+    } else if let file = report.identifiers {
       facts.append(("rows", "those in \(file), in its order"))
     } else {
       facts.append(("fetch", Self.oneLine(report.sql.fetch)))
@@ -78,7 +89,7 @@ struct PlanText {
         )
       }
     }
-    facts.append(("recheck", recheck))
+    if report.load == nil { facts.append(("recheck", recheck)) }
     for (label, lines) in [
       ("locks", report.locks), ("triggers", report.triggers), ("keys", report.foreignKeys),
       ("advice", report.advice),
@@ -149,6 +160,16 @@ struct PlanText {
     return switch transform.program {
     case .handler(let name): "handler \(name.quotedForMessage)"
     case .command: "command"
+    }
+  }
+}
+
+extension PlanReport.Load {
+  fileprivate var conflictWords: String {
+    switch onConflict {
+    case "ignore": "a record whose row exists is left out"
+    case "update": "a record whose row exists updates it"
+    default: "a record whose row exists fails"
     }
   }
 }

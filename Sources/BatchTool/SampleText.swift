@@ -13,7 +13,8 @@ struct SampleText {
   init(_ report: PlanReport) { (rows, columns) = (report.sample, report.columns) }
 
   func lines(width: Int) -> [String] {
-    rows.contains { $0.after != nil } ? changes(width: width) : wholeRows(width: width)
+    let areChanges = rows.contains { $0.after != nil && !$0.before.isEmpty }
+    return areChanges ? changes(width: width) : wholeRows(width: width)
   }
 
   /// A line for each value that an update sets, with a star if the value changes.
@@ -51,7 +52,9 @@ struct SampleText {
     func cells() -> [[String]] {
       [["row"] + shown]
         + rows.map { row in
-          [row.key] + shown.map { Self.text(row.before[$0] ?? .null) }
+          // A row that a load is going to insert has only values afterwards.
+          let values = row.before.isEmpty ? row.after ?? [:] : row.before
+          return [row.key] + shown.map { Self.text(values[$0] ?? .null) }
         }
     }
     func widths() -> [Int] {

@@ -119,6 +119,14 @@ private struct Outputs {
     try check(plan, as: "plan", in: directory)
     try write(JobText.export(to: "odd.ndjson", entity: "odd"))
     try check(plan, as: "plan", in: directory)
+    try directory.write("label\nx\n", to: "many.csv")
+    try write(
+      """
+      { "version": 1, "name": "load", "database": { "path": "test.db" },
+        "action": { "type": "load", "files": "many.csv", "format": "csv", "into": "many" } }
+      """
+    )
+    try check(plan, as: "plan", in: directory)
     let query: [String: Any] = [
       "query": "SELECT label, count(*) AS c FROM many GROUP BY label", "key": ["label"],
     ]

@@ -43,13 +43,13 @@ import Testing
     ],
     "BatchJobs": [
       "JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Programs",
-      "Plan", "Runs", "Operation",
+      "Load", "Plan", "Runs", "Operation",
     ],
     "BatchSQLite": [
       "SQLite", "Values", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch",
       "Undo",
       "Writer", "Transform", "Restore", "Export", "Processors",
-      "Jobs",
+      "Load", "Jobs",
     ],
     "BatchPostgres": [
       "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",

@@ -111,9 +111,9 @@ import Testing
         price_cents INTEGER, day TEXT, priority INTEGER, changed TEXT, cancelled INTEGER)
       """,
       "CREATE TABLE orders_archive AS SELECT * FROM orders",
-      "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT)",
+      "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, email TEXT)",
       "CREATE VIEW open_orders AS SELECT * FROM orders WHERE NOT cancelled",
-      "INSERT INTO customers VALUES (1, 'Ada'), (2, 'Ben')",
+      "INSERT INTO customers (id, name) VALUES (1, 'Ada'), (2, 'Ben')",
       """
       INSERT INTO orders VALUES (1, 1, 90, NULL, NULL, '2024-02-01', 1, NULL, 0),
         (2, 2, 50, 120, NULL, '2024-03-01', 2, NULL, 1), (3, 1, 20, 300, 1, '2025-01-01', 3, NULL, 0)
@@ -125,6 +125,15 @@ import Testing
       "CREATE TABLE item (id INTEGER PRIMARY KEY, position INTEGER UNIQUE)",
       "INSERT INTO item VALUES (1, 99), (2, 100), (3, 101), (4, 102)"
     )
+    try FileManager.default.createDirectory(
+      atPath: directory.file("incoming"),
+      withIntermediateDirectories: false
+    )
+    try directory.write(
+      "order_id,mail,price\n4,ADA@x.org,1.5\n1,b@x.org,2\n",
+      to: "incoming/orders-1.csv"
+    )
+    try directory.write("order,price\n4,1.5\n", to: "prices.csv")
     try CoreDataFixture.cars.copy(to: directory, as: CoreDataFixture.cars.rawValue)
   }
 

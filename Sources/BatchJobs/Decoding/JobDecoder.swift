@@ -96,8 +96,17 @@ extension JobDecoder {
       decodeDatabase
     )
     let parameters = section.namedSections("parameters", decodeParameter)
-    let source = section.section("source", required: true, insteadOf: "entity", decodeSource)
-    let action = section.section("action", required: true, decodeAction) ?? nil
+    let loads = section.text(of: "type", in: "action") == Job.Action.Kind.load.rawValue
+    var source: Job.Source?
+    if !loads {
+      source = section.section("source", required: true, insteadOf: "entity", decodeSource)
+    }
+    var action: Job.Action?
+    if let (decoded, into) = section.section("action", required: true, decodeAction) {
+      action = decoded
+      if loads { source = Job.Source(entity: into ?? "") }
+    }
+    if loads { section.refuse("source", "a load reads files, and no rows of the database") }
     let chunk = section.section(
       "chunk",
       insteadOf: "target",
@@ -206,7 +215,8 @@ extension JobDecoder {
     return source
   }
 
-  private func decodeAction(_ section: inout JobSection) -> Job.Action? {
+  /// Decodes an action, and the table that it names, if it selects no rows of one.
+  private func decodeAction(_ section: inout JobSection) -> (Job.Action?, into: String?) {
     // The keys of other actions are not typing mistakes, and get a different message.
     func keys(of kind: Job.Action.Kind) -> [String] {
       switch kind {
@@ -214,15 +224,18 @@ extension JobDecoder {
       case .delete: ["archive"]
       case .export: ["file", "folder", "format", "columns", "overwrite", "invalidText"]
       case .transform: ["columns", "writes", "handler", "command", "timeout", "invalidText"]
+      case .load:
+        ["files", "format", "into", "columns", "names", "types", "onConflict", "null", "delimiter"]
       }
     }
     let kinds = Job.Action.Kind.allCases
     let name = section.name("type", among: kinds.map(\.rawValue), later: ["insert"])
     guard let kind = name.flatMap(Job.Action.Kind.init) else {
       section.finish(known: kinds.flatMap(keys))
-      return nil
+      return (nil, nil)
     }
     let action: Job.Action
+    var into: String?
     switch kind {
     case .update:
       action = .update(
@@ -234,10 +247,27 @@ extension JobDecoder {
     case .delete: action = .delete(decodeDelete(&section))
     case .export: action = .export(decodeExport(&section))
     case .transform: action = .transform(decodeTransform(&section))
+    case .load:
+      into = section.string("into", required: true)
+      action = .load(decodeLoad(&section))
     }
     let others = kinds.filter { $0 != kind }.map { ($0.rawValue, keys(of: $0)) }
     section.finish(elsewhere: Dictionary(uniqueKeysWithValues: others))
-    return action
+    return (action, into)
+  }
+
+  private func decodeLoad(_ section: inout JobSection) -> Job.Load {
+    var load = Job.Load(
+      files: section.path("files", required: true) ?? "",
+      format: section.oneOf("format", required: true) ?? .ndjson
+    )
+    load.columns = section.assignments("columns", required: false)
+    load.names = section.strings("names")
+    load.types = section.choices("types")
+    load.onConflict = section.conflict("onConflict") ?? load.onConflict
+    load.null = section.string("null") ?? load.null
+    load.delimiter = section.character("delimiter") ?? load.delimiter
+    return load
   }
 
   private func decodeExport(_ section: inout JobSection) -> Job.Export {

@@ -7,12 +7,12 @@ import SystemPackage
 /// It returns members by key, reports their problems, and finally reports members that were not
 /// requested. So, by construction, the requested keys are those that the file may have.
 struct JobSection {
-  private let path: JobPath
+  let path: JobPath
   private let position: SourcePosition
-  private let members: [JSONMember]
+  let members: [JSONMember]
   /// Whether the value is not an object, which has been reported.
   private let isBroken: Bool
-  private let decoder: JobDecoder
+  let decoder: JobDecoder
   private var asked: [String] = []
 
   init(_ value: JSONValue, at path: JobPath, decoder: JobDecoder) {
@@ -96,6 +96,25 @@ extension JobSection {
 
   /// The string of a key, without marking the key as requested.
   func text(of key: String) -> String? { members.first { $0.key == key }?.value.asString }
+
+  /// The string of a key of an object, without marking it as requested.
+  func text(of key: String, in section: String) -> String? {
+    members.first { $0.key == section }?.value.members?.first { $0.key == key }?.value.asString
+  }
+
+  /// Reports a key that the rest of the file leaves no room for.
+  mutating func refuse(_ key: String, _ reason: String) {
+    asked.append(key)
+    guard let member = members.first(where: { $0.key == key }) else { return }
+    decoder.report(
+      superfluous: JobProblem(
+        path.appending(key),
+        reason,
+        remedy: "remove it",
+        position: member.keyPosition
+      )
+    )
+  }
 
   mutating func boolean(_ key: String) -> Bool? {
     value(key, required: false, expected: "true or false") {
@@ -407,7 +426,11 @@ extension JobSection {
   }
 
   mutating func assignments(_ key: String) -> [Job.Assignment] {
-    guard let value = member(key, required: true) else { return [] }
+    assignments(key, required: true) ?? []
+  }
+
+  mutating func assignments(_ key: String, required: Bool) -> [Job.Assignment]? {
+    guard let value = member(key, required: required) else { return nil }
     let columns = JobSection(value, at: path.appending(key), decoder: decoder)
     return columns.members.compactMap { member in
       if let text = member.value.asString { return Job.Assignment(member.key, to: text) }
@@ -481,7 +504,7 @@ extension JobSection {
     )
   }
 
-  private mutating func member(_ key: String, required: Bool) -> JSONValue? {
+  mutating func member(_ key: String, required: Bool) -> JSONValue? {
     if !asked.contains(key) { asked.append(key) }
     if let member = members.first(where: { $0.key == key }) { return member.value }
     if required, !isBroken {
@@ -497,7 +520,7 @@ extension JobSection {
     return nil
   }
 
-  private mutating func value<Result>(
+  mutating func value<Result>(
     _ key: String,
     required: Bool,
     expected: String,
@@ -535,7 +558,7 @@ extension JobSection {
 }
 
 extension JSONValue {
-  fileprivate var asString: String? {
+  var asString: String? {
     if case .string(let text) = content { text } else { nil }
   }
 }

@@ -101,6 +101,24 @@ extension Job.Action {
       case .handler(let name): members["handler"] = .string(name)
       case .command(let arguments): members["command"] = CanonicalJSON(arguments)
       }
+    case .load(let load):
+      // What the files have is compared apart, whatever they are called.
+      members["format"] = .string(load.format.rawValue)
+      members["null"] = .string(load.null)
+      members["delimiter"] = .string(String(load.delimiter))
+      members["names"] = CanonicalJSON(load.names)
+      let types = load.types.map { ($0, CanonicalJSON.string($1.rawValue)) }
+      members["types"] = .object(Dictionary(uniqueKeysWithValues: types))
+      if let columns = load.columns {
+        let pairs = columns.map { ($0.column, CanonicalJSON.string($0.expression)) }
+        members["set"] = .object(Dictionary(pairs) { first, _ in first })
+      }
+      switch load.onConflict {
+      case .fail: members["onConflict"] = .string("fail")
+      case .ignore: members["onConflict"] = .string("ignore")
+      case .update(let key):
+        members["onConflict"] = key.map { CanonicalJSON($0) } ?? .string("update")
+      }
     }
     return .object(members)
   }

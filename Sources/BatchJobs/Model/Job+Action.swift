@@ -14,9 +14,11 @@ extension Job {
     case export(Export)
     /// Sets columns to values computed by a program.
     case transform(Transform)
+    /// Inserts the records of files.
+    case load(Load)
 
     package enum Kind: String, CaseIterable, Sendable {
-      case update, delete, export, transform
+      case update, delete, export, transform, load
     }
 
     package var kind: Kind {
@@ -25,6 +27,7 @@ extension Job {
       case .delete: .delete
       case .export: .export
       case .transform: .transform
+      case .load: .load
       }
     }
 
@@ -39,9 +42,14 @@ extension Job {
     /// Whether the action changes the database.
     public var writes: Bool {
       switch self {
-      case .update, .delete, .transform: true
+      case .update, .delete, .transform, .load: true
       case .export: false
       }
+    }
+
+    /// Whether the rows that the action works on are in the database before it.
+    package var selectsRows: Bool {
+      if case .load = self { false } else { true }
     }
   }
 

@@ -298,6 +298,7 @@ extension Job {
       )
     }
     if source.query != nil { refuse(.query, "a query") }
+    if !action.selectsRows { refuse(JobPath("action", "type"), "a load") }
     if afterwards != nil { refuse(JobPath("afterwards"), "giving space back afterwards") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems

@@ -103,7 +103,7 @@ extension Job {
       problems.append(.init(.query, "is empty", remedy: "write a SELECT, or name an entity"))
     }
     // Identifiers from a closure have their own entity.
-    if source.entity.isEmpty { problems.append(.empty(.entity)) }
+    if source.entity.isEmpty { problems.append(.empty(action.selectsRows ? .entity : .into)) }
     if let condition = source.where, condition.isBlank {
       problems.append(
         .init(.where, "is empty", remedy: "write a condition, or remove the key")
@@ -124,6 +124,7 @@ extension Job {
 
   /// Checks the keys of `source` that exclude or require one another.
   private func selectionProblems() -> [JobProblem] {
+    guard action.selectsRows else { return [] }
     var problems: [JobProblem] = []
     let everything = JobPath("source", "everything")
     if source.query != nil {
@@ -214,7 +215,45 @@ extension Job {
       }
       return problems
     case .transform(let transform): return Self.problems(of: transform)
+    case .load(let load): return problems(of: load)
     }
+  }
+
+  private func problems(of load: Load) -> [JobProblem] {
+    var problems: [JobProblem] = []
+    if load.files.isEmpty { problems.append(.empty(.files)) }
+    if let columns = load.columns {
+      problems += columns.filter(\.expression.isBlank).map {
+        JobProblem(
+          .columns($0.column),
+          "the expression is empty",
+          remedy: "write NULL for no value"
+        )
+      }
+      problems += Self.columnProblems(
+        columns.map(\.column),
+        "action",
+        "columns",
+        least: 1,
+        path: { .columns(columns[$0].column) }
+      )
+    }
+    if let names = load.names {
+      problems += Self.columnProblems(names, "action", "names", least: 1)
+    }
+    if case .update(let key?) = load.onConflict {
+      problems += Self.columnProblems(key, "action", "onConflict", least: 1)
+    }
+    if load.delimiter.utf8.count != 1 || "\"\r\n".contains(load.delimiter) {
+      problems.append(
+        .init(
+          JobPath("action", "delimiter"),
+          "\(String(load.delimiter).quotedForMessage) cannot stand between fields",
+          remedy: "use one ASCII character, such as \";\" or \"\\t\""
+        )
+      )
+    }
+    return problems
   }
 
   private static func problems(of transform: Transform) -> [JobProblem] {

@@ -144,9 +144,37 @@ public struct PlanReport: Sendable, Encodable {
     }
   }
 
+  /// A file that a load reads.
+  public struct LoadedFile: Sendable, Encodable {
+    /// The path of the file.
+    public let path: String
+    /// The number of its records.
+    public let records: Int
+    /// Its size.
+    public let bytes: Int
+
+    package init(path: String, records: Int, bytes: Int) {
+      (self.path, self.records, self.bytes) = (path, records, bytes)
+    }
+  }
+
+  /// What a load reads.
+  public struct Load: Sendable, Encodable {
+    /// The files, in the order in which they are loaded.
+    public let files: [LoadedFile]
+    /// The type of each of their values, by name: the job's, or that of the column which gets it.
+    public let types: [String: String]
+    /// What happens if the table already has a row with the key: `fail`, `ignore` or `update`.
+    public let onConflict: String
+
+    package init(files: [LoadedFile], types: [String: String], onConflict: String) {
+      (self.files, self.types, self.onConflict) = (files, types, onConflict)
+    }
+  }
+
   /// The job's name.
   public let job: String
-  /// The type of the action: `update`, `delete`, `export` or `transform`.
+  /// The type of the action: `update`, `delete`, `export`, `transform` or `load`.
   public let action: String
   /// The path of the database, or the server and the name of the database.
   public let database: String
@@ -154,6 +182,8 @@ public struct PlanReport: Sendable, Encodable {
   ///
   /// It is nil unless the job has ``Job/approval`` or it was asked for.
   public package(set) var digest: String?
+  /// What a load reads; nil for other actions.
+  public package(set) var load: Load?
   /// The version of the server; nil on SQLite.
   public package(set) var server: String?
   /// The role that is used on the server; nil on SQLite.

@@ -97,6 +97,14 @@ extension JobPath {
     JobPath("action", "writes").appending(index)
   }
 
+  /// The path `action.files`.
+  public static let files = JobPath("action", "files")
+  /// The path `action.into`.
+  public static let into = JobPath("action", "into")
+
+  /// Returns the path of a column that a load sets.
+  public static func columns(_ column: String) -> JobPath { JobPath("action", "columns", column) }
+
   /// The path `action.handler`.
   public static let handler = JobPath("action", "handler")
   /// The path `action.command`.

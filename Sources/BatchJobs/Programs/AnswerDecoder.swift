@@ -159,7 +159,7 @@ struct AnswerDecoder {
     case .real(let value): values.set(row, column, real: value)
     case .string(let bytes): try set(row, column, .text, bytes, in: &values)
     case .object:
-      let (kind, bytes) = try readBytes(&scanner)
+      let (kind, bytes) = try scanner.readingBytes()
       try set(row, column, kind, bytes, in: &values)
     }
   }
@@ -176,37 +176,5 @@ struct AnswerDecoder {
     } catch {
       throw .init("is too long: \(error.message)")
     }
-  }
-
-  private func readBytes(
-    _ scanner: inout JSONLineScanner
-  ) throws(JSONLineScanner.Problem) -> (ValueBlock.Kind, [UInt8]) {
-    var encoded: ArraySlice<UInt8>?
-    var isMarked = false
-    var kind = ValueBlock.Kind.blob
-    try scanner.forEachMember { scanner, key throws(JSONLineScanner.Problem) in
-      switch String(decoding: key, as: UTF8.self) {
-      case "$base64":
-        guard case .boolean(true) = try scanner.readValue() else {
-          throw .init("has a \"$base64\" that is not true")
-        }
-        isMarked = true
-      case "encoded": encoded = try scanner.readString()
-      case "type":
-        guard try scanner.readString().elementsEqual("text".utf8) else {
-          throw .init("has bytes whose type is not \"text\"")
-        }
-        kind = .text
-      default: throw .init("has an object where a value is expected")
-      }
-    }
-    guard isMarked, let encoded else {
-      throw .init("has an object without \"$base64\" and \"encoded\" where a value is expected")
-    }
-    guard let bytes = Base64.bytes(of: encoded) else {
-      let text = String(decoding: encoded.prefix(40), as: UTF8.self)
-      throw .init("has an \"encoded\" that is not Base64, \(text.quotedForMessage)")
-    }
-    return (kind, bytes)
   }
 }

@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchRuns
 
 /// Scans lines of one JSON object each (RFC 8259), without building a tree.
 ///
@@ -41,6 +42,9 @@ struct JSONLineScanner {
   mutating func skipLine(from start: Int) {
     offset = (bytes[start...].firstIndex(of: 0x0a) ?? bytes.endIndex - 1) + 1
   }
+
+  /// Goes on at another line.
+  mutating func begin(at offset: Int) { self.offset = offset }
 
   mutating func readNull() -> Bool {
     skipSpace()
@@ -106,6 +110,31 @@ struct JSONLineScanner {
     case UInt8(ascii: "["): throw Problem("has an array where a value is expected")
     default: return try readNumber()
     }
+  }
+
+  /// Skips any value, and returns its bytes; looks into arrays and objects only for their ends.
+  @discardableResult
+  mutating func skipValue() throws(Problem) -> ArraySlice<UInt8> {
+    skipSpace()
+    let start = offset
+    var depth = 0
+    repeat {
+      skipSpace()
+      switch next {
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        depth += 1
+        offset += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"):
+        guard depth > 0 else { throw Problem("has no JSON value where one is expected") }
+        depth -= 1
+        offset += 1
+      case UInt8(ascii: ","), UInt8(ascii: ":"):
+        guard depth > 0 else { throw Problem("has no JSON value where one is expected") }
+        offset += 1
+      default: _ = try readValue()
+      }
+    } while depth > 0
+    return bytes[start..<offset]
   }
 
   /// Skips a number if one comes next, and returns all of its digits.
@@ -244,7 +273,47 @@ struct JSONLineScanner {
     return .real(value)
   }
 
+  /// Reads the object that stands for bytes: `{"$base64": true, "encoded": …}`.
+  mutating func readingBytes() throws(Problem) -> (ValueBlock.Kind, [UInt8]) {
+    var encoded: ArraySlice<UInt8>?
+    var isMarked = false
+    var kind = ValueBlock.Kind.blob
+    try forEachMember { scanner, key throws(Problem) in
+      switch String(decoding: key, as: UTF8.self) {
+      case "$base64":
+        guard case .boolean(true) = try scanner.readValue() else {
+          throw .init("has a \"$base64\" that is not true")
+        }
+        isMarked = true
+      case "encoded": encoded = try scanner.readString()
+      case "type":
+        guard try scanner.readString().elementsEqual("text".utf8) else {
+          throw .init("has bytes whose type is not \"text\"")
+        }
+        kind = .text
+      default: throw .init("has an object where a value is expected")
+      }
+    }
+    guard isMarked, let encoded else {
+      throw .init("has an object without \"$base64\" and \"encoded\" where a value is expected")
+    }
+    guard let bytes = Base64.bytes(of: encoded) else {
+      let text = String(decoding: encoded.prefix(40), as: UTF8.self)
+      throw .init("has an \"encoded\" that is not Base64, \(text.quotedForMessage)")
+    }
+    return (kind, bytes)
+  }
+
   // MARK: Bytes
+
+  /// The bytes from an offset to the present one.
+  func bytes(from start: Int) -> ArraySlice<UInt8> { bytes[start..<offset] }
+
+  /// Skips white space; returns whether an array comes next.
+  mutating func isAtArray() -> Bool {
+    skipSpace()
+    return next == UInt8(ascii: "[")
+  }
 
   /// Quoted and shortened for a message.
   private var restOfLine: String {

@@ -11,6 +11,8 @@ package struct RunIdentity: Sendable {
   ///
   /// It is empty for a run that begins now, and for one that may concern rows of several entities.
   package let schema: [String]
+  /// The files that the run loads, as they were when it began; nil for one that begins now.
+  package let loaded: LoadedFiles?
 
   package init() {
     run = UUID().uuidString
@@ -18,6 +20,7 @@ package struct RunIdentity: Sendable {
     startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
     schema = []
+    loaded = nil
   }
 
   /// Makes the identity of a run that begins at a time given by another clock.
@@ -26,6 +29,7 @@ package struct RunIdentity: Sendable {
     self.startedAt = startedAt
     startedMicroseconds = 0
     schema = []
+    loaded = nil
   }
 
   /// A time after the start, in ISO 8601 and UTC.
@@ -39,5 +43,6 @@ package struct RunIdentity: Sendable {
     startedAt = metadata.startedAt
     startedMicroseconds = metadata.startedMicroseconds
     schema = metadata.schema
+    loaded = metadata.loaded
   }
 }

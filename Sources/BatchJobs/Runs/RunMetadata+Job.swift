@@ -36,7 +36,7 @@ extension RunMetadata {
     try refuse(
       unless: job,
       parameters,
-      identifiersHash: identifiers?.contentHash,
+      identifiersHash: identifiers?.contentHash ?? loaded?.contentHash,
       at: place
     )
   }

@@ -25,6 +25,9 @@ struct JobWork: RunWork {
   {
     let parameters = try options.parameters(of: job, for: run)
     if let plan = try await job.serverPlan(parameters, of: run, stoppedBy: stop) { return plan }
+    if case .load(let load) = job.action {
+      return try await loadPlan(load, parameters, of: run, stoppedBy: stop, in: store)
+    }
     let plan: JobPlan
     do throws(BatchError) {
       plan = try await JobPlan(
@@ -43,6 +46,35 @@ struct JobWork: RunWork {
     return plan
   }
 
+  private func loadPlan(
+    _ load: Job.Load,
+    _ parameters: ParameterValues,
+    of run: RunIdentity,
+    stoppedBy stop: StopSwitch?,
+    in store: Store?
+  ) async throws(BatchError) -> LoadPlan {
+    let isStopped = Lock(false)
+    let extent: LoadPlan.Extent =
+      if let files = run.loaded { .recorded(files) } else if stop == nil { .names } else {
+        .whole { isStopped.withLock(\.self) }
+      }
+    let plan = { () async throws(BatchError) in
+      try await LoadPlan(
+        job,
+        load,
+        parameters: parameters,
+        store: store,
+        reading: extent,
+        expecting: run.expected
+      )
+    }
+    guard let stop else { return try await plan() }
+    let stopsScan: @Sendable () -> Void = { isStopped.withLock { $0 = true } }
+    let resolved = try await stop.interruptible(at: load.files.string, by: stopsScan, plan)
+    try await resolved.store.refuseDuringUndo(ofJob: job.name, fresh: options.fresh)
+    return resolved
+  }
+
   func hooks(after checkpoint: Checkpoint) throws(BatchError) -> RunHooks {
     let parameters = try options.parameters(of: job, for: RunIdentity(checkpoint.metadata))
     try checkpoint.refuse(unless: job, parameters)
@@ -57,6 +89,9 @@ struct JobWork: RunWork {
     }
     guard let parameters = try? options.parameters(of: job, for: run) else { return nil }
     if let plan = try await job.serverPlan(parameters, of: run, stoppedBy: nil) { return plan }
+    if case .load(let load) = job.action {
+      return try await loadPlan(load, parameters, of: run, stoppedBy: nil, in: nil)
+    }
     return try await JobPlan(
       job,
       parameters: parameters,
@@ -121,7 +156,13 @@ extension JobPlan: StoreRunPlan {
 
   package func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
     try await store.refuse(undone: checkpoint)
-    try checkpoint.refuse(unless: self, identifiersHash: identifierFile()?.contentHash)
+    try checkpoint.refuse(
+      unless: job,
+      parameters,
+      in: store,
+      expecting: expected,
+      identifiersHash: identifierFile()?.contentHash
+    )
   }
 
   package func start(run: String, atMost workers: Int, hasRows: Bool) throws(BatchError) {

@@ -174,9 +174,9 @@ struct UndoPlan: StoreRunPlan {
     guard work.request.identifiers == nil else {
       throw BatchError(
         .invalidJob,
-        "a run by objects changes rows of several tables, and is undone as a whole",
+        "the records of this run are of several tables, and it is undone as a whole",
         at: store.path,
-        remedy: "leave --ids out"
+        remedy: "leave --ids and --part out"
       )
     }
     return try UndoLog<ChangeRecord>(of: undo, in: store, reversed: false)

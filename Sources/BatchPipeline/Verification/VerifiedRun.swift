@@ -71,6 +71,9 @@ struct VerifiedRun {
   ) async throws(BatchError) {
     let parameters = try checkpoint.metadata.parameters(of: job, given: texts)
     try checkpoint.refuse(unless: job, parameters)
+    if !job.action.selectsRows {
+      throw .notForLoads("batch verify --against", at: job.place(of: JobPath("action")))
+    }
     if let process = RunLock.holder(ofCheckpoint: job.checkpointPath) {
       throw BatchError(
         .alreadyRunning,

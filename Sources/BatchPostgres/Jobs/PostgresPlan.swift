@@ -120,7 +120,7 @@ package struct PostgresPlan: Sendable {
     case .export(var export):
       export.columns = export.columns ?? begun?.attributes
       work = try Self.export(export, of: job, query, recheck)
-    case .update, .delete:
+    case .update, .delete, .load:
       let recheck = recheck
       func change(_ action: PostgresChange.Action) -> PostgresChange {
         PostgresChange(
@@ -220,7 +220,7 @@ package struct PostgresPlan: Sendable {
         }
         return .delete(archive: try PostgresChange.Archive(archive, for: table))
       }
-    case .export, .transform:
+    case .export, .transform, .load:
       preconditionFailure("an action that a valid job on PostgreSQL does not have")
     }
   }

@@ -63,9 +63,16 @@ extension FailedIdentifier {
   /// The message with `…` for each value of the row, so that only the constraint or rule distinguishes messages.
   fileprivate var messageWithoutValues: String {
     // SQLite names a constraint by its text or its columns, without values.
-    if message.contains(" constraint failed: ") { return message }
+    if message.contains(" constraint failed: ") {
+      // A load says before it where the record is, and behind it what its values are.
+      let record = /(.+?):\d+: (.+ constraint failed: .+?)( \(.+\))?/
+      guard let parts = message.wholeMatch(of: record) else { return message }
+      return "\(parts.1):…: \(parts.2)\(parts.3 == nil ? "" : " (…)")"
+    }
     var text = message
-    for (start, end) in [(")=(", ")"), ("row contains (", ")"), (": \"", "\""), (": '", "'")] {
+    for (start, end) in [
+      (")=(", ")"), ("row contains (", ")"), (": \"", "\""), (": '", "'"), (" is \"", "\""),
+    ] {
       guard let opening = text.firstRange(of: start),
         let closing = text.lastIndex(of: Character(end)),
         opening.upperBound < closing

@@ -39,6 +39,8 @@ package struct RunMetadata: Codable, Sendable {
   package var planned: PlannedRun?
   /// The rows to process first; nil if the run has no canary.
   package var canary: CanaryRows?
+  /// The files that the run loads; nil for work on rows.
+  package var loaded: LoadedFiles?
   /// Earlier runs with an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 

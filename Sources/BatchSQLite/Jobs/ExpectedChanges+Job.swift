@@ -125,7 +125,7 @@ extension Job {
       for name in transform.writes {
         set.append((try entity.requireAttribute(named: name), SQLExpression("NULL")))
       }
-    case .delete, .export: break
+    case .delete, .export, .load: break
     }
     var assignments: [(column: String, value: SQLExpression)] = []
     for (attribute, value) in set { assignments += written.assignments(of: attribute, to: value) }

@@ -23,7 +23,8 @@ extension Job {
   /// Reports nothing more about the values in `broken`.
   package func databaseProblems(except broken: Set<JobPath> = []) async -> [JobProblem] {
     let needed: [JobPath] = [JobPath("database"), .database, JobPath("source"), .entity, .query]
-    guard broken.isDisjoint(with: needed), let store = try? await storeToRead() else { return [] }
+    guard action.selectsRows, broken.isDisjoint(with: needed), let store = try? await storeToRead()
+    else { return [] }
     let problems = try? await store.makeConnection(label: "batch.databaseProblems").perform {
       connection throws(BatchError) in
       var databaseProblems = DatabaseProblems(
@@ -106,6 +107,7 @@ private struct DatabaseProblems {
       for (index, name) in (export.columns ?? []).enumerated() {
         look(for: name, in: entity, .columns(index))
       }
+    case .load: break
     case .transform(let transform):
       for (index, name) in transform.columns.enumerated() {
         look(for: name, in: entity, .columns(index))

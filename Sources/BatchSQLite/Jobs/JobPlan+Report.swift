@@ -193,7 +193,7 @@ extension JobPlan {
         return "its row fails if the handler reads the column as String"
       }
       return "the command gets its bytes in Base64"
-    case .update, .delete: return nil
+    case .update, .delete, .load: return nil
     }
   }
 

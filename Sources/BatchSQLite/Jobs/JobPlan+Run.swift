@@ -64,14 +64,7 @@ extension JobPlan.Work {
     case .transform(let transform, _, _): statements = transform.target.statements
     case .export: return []
     }
-    var definitions: [String] = []
-    for name in try connection.triggers(setOffBy: statements).keys.sorted() {
-      definitions += try connection.texts(
-        "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
-        .text(name)
-      )
-    }
-    return definitions
+    return try connection.definitionsOfTriggers(setOffBy: statements)
   }
 
   /// What the action requires of the schema as it is now.

@@ -343,7 +343,7 @@ extension Entity {
       } catch {
         throw error.located(at: job.place(of: .archive))
       }
-    case .export, .transform:
+    case .export, .transform, .load:
       preconditionFailure("there is no SQL for what a \(job.action.type) does")
     }
   }

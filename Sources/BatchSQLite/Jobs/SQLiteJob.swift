@@ -11,13 +11,27 @@ package struct SQLiteJob: JobPlanner {
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> PlanReport {
-    try await resolved(options, handlers).report(chunkSize: options.chunkSize)
+    if case .load(let load) = job.action {
+      return try await resolved(load, options, reading: .whole { false })
+        .report(chunkSize: options.chunkSize)
+    }
+    return try await resolved(options, handlers).report(chunkSize: options.chunkSize)
   }
 
   package func digest(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> String {
+    if case .load(let load) = job.action {
+      let plan = try await resolved(load, options, reading: .whole { false })
+      return PlannedRun(
+        of: job,
+        options.policy(of: job),
+        plan.statements,
+        plan.fingerprint().text,
+        over: try PlannedRun.subject(plan.list(plan.store.identity), plan.expected.recorded)
+      ).digest
+    }
     let plan = try await resolved(options, handlers)
     let given = try await plan.givenIdentifiers()
     let list: PackedIdentifiers
@@ -42,8 +56,32 @@ package struct SQLiteJob: JobPlanner {
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> (entity: String, notes: [String]) {
+    if case .load(let load) = job.action {
+      return (try await resolved(load, options, reading: .names).insertion.entity.name, [])
+    }
     let plan = try await resolved(options, handlers)
     return (plan.entity.name, plan.traps)
+  }
+
+  private func resolved(
+    _ load: Job.Load,
+    _ options: RunOptions,
+    reading extent: LoadPlan.Extent
+  ) async throws(BatchError) -> LoadPlan {
+    try job.validate()
+    try job.requireSupport()
+    do throws(BatchError) {
+      return try await LoadPlan(
+        job,
+        load,
+        parameters: options.parameters(of: job, for: RunIdentity()),
+        store: nil,
+        reading: extent,
+        expecting: nil
+      )
+    } catch {
+      throw error.inWordsOfJobs
+    }
   }
 
   package func resolved(

@@ -1,3 +1,4 @@
+import BatchRuns
 package import BatchIdentifiers
 import CSQLite
 
@@ -26,6 +27,34 @@ extension Connection {
     var triggers: [String: [String: Set<String>]] = [:]
     for sql in statements { triggers.merge(try accesses(of: sql).triggers) { first, _ in first } }
     return triggers
+  }
+
+  /// The triggers that a statement sets off and that may ignore a row, in words; nil if there are none.
+  func ignoringTriggers(setOffBy sql: String) throws(BatchError) -> String? {
+    var ignoring: [String] = []
+    let rows = try prepare(
+      "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql LIKE '%IGNORE%'"
+    )
+    while try rows.step() {
+      let words = SQLWords(rows.text(at: 1)).all
+      if !words.ranges(of: ["raise", "(", "ignore"]).isEmpty { ignoring.append(rows.text(at: 0)) }
+    }
+    let triggers = try triggers(setOffBy: [sql]).keys.filter(ignoring.contains).sorted()
+    guard let first = triggers.first else { return nil }
+    let names = triggers.map(\.quotedForMessage).joined(separator: ", ")
+    return triggers == [first] ? "the trigger \(names)" : "one of the triggers \(names)"
+  }
+
+  /// The definitions of the triggers that statements set off, by their names.
+  func definitionsOfTriggers(setOffBy statements: [String]) throws(BatchError) -> [String] {
+    var definitions: [String] = []
+    for name in try triggers(setOffBy: statements).keys.sorted() {
+      definitions += try texts(
+        "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
+        .text(name)
+      )
+    }
+    return definitions
   }
 
   /// The tables that a statement and its triggers access, as found by compiling them; runs nothing.

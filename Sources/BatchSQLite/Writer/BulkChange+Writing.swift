@@ -292,19 +292,9 @@ extension BulkChange {
     on table: String,
     in connection: Connection
   ) throws(BatchError) -> BatchError? {
-    var ignoring: [String] = []
-    let rows = try connection.prepare(
-      "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND sql LIKE '%IGNORE%'"
-    )
-    while try rows.step() {
-      let words = SQLWords(rows.text(at: 1)).all
-      if !words.ranges(of: ["raise", "(", "ignore"]).isEmpty { ignoring.append(rows.text(at: 0)) }
-    }
-    let triggers = try connection.triggers(setOffBy: [sql]).keys.filter(ignoring.contains).sorted()
     let reason: String
-    if let first = triggers.first {
-      let names = triggers.map(\.quotedForMessage).joined(separator: ", ")
-      reason = triggers == [first] ? "the trigger \(names)" : "one of the triggers \(names)"
+    if let triggers = try connection.ignoringTriggers(setOffBy: sql) {
+      reason = triggers
     } else if try connection.conflictClauses(of: table).contains("ignore") {
       reason = "a conflict clause of \(table.quotedForMessage)"
     } else {

@@ -71,6 +71,26 @@ enum CompleteJob {
     }
     """
 
+  static let load = """
+    {
+      "version": 1,
+      "name": "import",
+      "database": { "path": "shop.db" },
+      "action": {
+        "type": "load",
+        "files": "in/orders-*.csv",
+        "format": "csv",
+        "into": "orders",
+        "columns": { "id": "id", "cents": "round(price * 100)" },
+        "names": ["id", "price"],
+        "types": { "price": "real" },
+        "onConflict": { "update": ["id"] },
+        "null": "NA",
+        "delimiter": ";"
+      }
+    }
+    """
+
   static let delete = """
     {
       "version": 1,

@@ -10,7 +10,7 @@ import Testing
   private static let complete = [
     CompleteJob.update, CompleteJob.delete, CompleteJob.export,
     CompleteJob.transform, CompleteJob.command, CompleteJob.query, CompleteJob.server,
-    CompleteJob.service, CompleteJob.parts,
+    CompleteJob.service, CompleteJob.parts, CompleteJob.load,
   ]
 
   private static func read(_ path: String) throws -> String {
@@ -110,7 +110,9 @@ import Testing
     let schema = try Self.schema()
     let database = try #require(schema["properties", "database", "properties"])
     let source = try #require(schema["properties", "source", "properties"])
-    let export = try #require(schema["properties", "action", "oneOf"]?.items?.last?["properties"])
+    let actions = try #require(schema["properties", "action", "oneOf"]?.items)
+    let export = try #require(actions.first { $0["properties", "folder"] != nil }?["properties"])
+    let load = try #require(actions.first { $0["properties", "into"] != nil }?["properties"])
     let checkpoint = try #require(schema["properties", "checkpoint", "properties"])
     let parameter = try #require(
       schema["properties", "parameters", "patternProperties"]?.members?.first?.value["properties"]
@@ -121,6 +123,8 @@ import Testing
     #expect(database["coreData", "enum"]?.strings == choices(Database.CoreData.self))
     #expect(source["recheck", "enum"]?.strings == choices(Recheck.self))
     #expect(export["format", "enum"]?.strings == choices(RowFormat.self))
+    #expect(load["format", "enum"]?.strings == choices(RowFormat.self))
+    #expect(load["types", "additionalProperties", "enum"]?.strings == choices(Job.ValueType.self))
     #expect(checkpoint["list", "enum"]?.strings == choices(Job.Checkpoint.List.self))
     #expect(parameter["type", "enum"]?.strings == choices(ParameterType.self))
 
@@ -217,6 +221,9 @@ extension JSONValue {
       guard let required = section["required"]?.strings else { return }
       found[path, default: []].formUnion(required)
     }
+    for rule in self["allOf"]?.items ?? [] {
+      found[path, default: []].formUnion(rule["else", "required"]?.strings ?? [])
+    }
     keys.merge(found) { $1 }
   }
 
@@ -230,7 +237,9 @@ extension JSONValue {
         for parameter in member.value.members ?? [] {
           parameter.value.collectMembers(at: "parameters.NAME", into: &keys)
         }
-      case "action.set": keys[path, default: []].insert(member.key)
+      case "action.set", "action.types": keys[path, default: []].insert(member.key)
+      case "action.columns" where member.value.members != nil:
+        keys[path, default: []].insert(member.key)
       default:
         keys[path, default: []].insert(member.key)
         member.value.collectMembers(at: below, into: &keys)
