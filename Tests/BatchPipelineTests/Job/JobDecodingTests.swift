@@ -346,7 +346,7 @@ import Testing
     (
       #"{ "type": "insert" }"#,
       "job.json:3:23: action.type: \"insert\" is not supported yet; "
-        + "there are \"update\", \"delete\", \"export\", \"transform\""
+        + "there are \"update\", \"delete\", \"export\", \"transform\", \"load\""
     ),
     (
       #"{ "type": "upadte" }"#,
