@@ -6,12 +6,16 @@ package enum CSVField {
   /// Text that is not UTF-8 is repaired with U+FFFD; returns whether the bytes are UTF-8.
   @discardableResult
   package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) -> Bool {
+    // The loop has no exit, so that it looks at many bytes at once.
+    var special: UInt8 = 0
+    for byte in unsafe bytes {
+      special |=
+        byte == UInt8(ascii: "\"") || byte == UInt8(ascii: ",") || byte == 0x0a || byte == 0x0d
+          || byte >= 0x80
+        ? 1 : 0
+    }
     let needsQuotes =
-      unsafe bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
-      || bytes.contains {
-        $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: ",") || $0 == 0x0a || $0 == 0x0d
-          || $0 >= 0x80
-      }
+      unsafe special != 0 || bytes.isEmpty || bytes.first == 0x20 || bytes.last == 0x20
     guard needsQuotes else {
       line.reserve(forLarge: bytes.count)
       unsafe line.append(contentsOf: bytes)

@@ -15,6 +15,18 @@ package enum JSONString {
   package static func append(_ bytes: UnsafeRawBufferPointer, to json: inout [UInt8]) -> Bool {
     json.reserve(forLarge: bytes.count)
     json.append(UInt8(ascii: "\""))
+    // Most texts need no escape. The loop has no exit, so that it looks at many bytes at once.
+    var special: UInt8 = 0
+    for byte in unsafe bytes {
+      special |=
+        byte < 0x20 || byte >= 0x80 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+        ? 1 : 0
+    }
+    if special == 0 {
+      unsafe json.append(contentsOf: bytes)
+      json.append(UInt8(ascii: "\""))
+      return true
+    }
     var plain = 0
     var isASCII = true
     for index in bytes.indices {

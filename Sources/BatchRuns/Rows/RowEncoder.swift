@@ -10,12 +10,16 @@ package struct RowEncoder: Sendable {
   private let format: RowFormat
   private let columns: [String]
   private let invalidText: InvalidText
-  /// The text before each value; in NDJSON, this includes the column's name.
-  private let prefixes: [[UInt8]]
+  /// The texts before the values, joined; in NDJSON, they include the columns' names.
+  ///
+  /// A list of texts would be retained and released for each value.
+  private let prefixes: [UInt8]
+  /// Where the prefix of each column ends.
+  private let prefixEnds: [Int]
   /// Empty in NDJSON.
   package let header: [UInt8]
-  /// The columns whose values 1 and 0 mean true and false.
-  private let booleans: Set<Int>
+  /// Whether the values 1 and 0 of a column mean true and false; empty if they do in none.
+  private let isBoolean: [Bool]
 
   package init(
     format: RowFormat,
@@ -26,28 +30,31 @@ package struct RowEncoder: Sendable {
     self.format = format
     self.columns = columns
     self.invalidText = invalidText
-    self.booleans = booleans
-    switch format {
-    case .ndjson:
-      header = []
-      prefixes = columns.enumerated().map { index, name in
-        var prefix: [UInt8] = index == 0 ? [UInt8(ascii: "{")] : [UInt8(ascii: ",")]
-        JSONString.append(name, to: &prefix)
-        prefix.append(UInt8(ascii: ":"))
-        return prefix
-      }
-    case .csv:
-      var line: [UInt8] = []
-      for (index, name) in columns.enumerated() {
-        if index > 0 { line.append(UInt8(ascii: ",")) }
+    isBoolean = booleans.isEmpty ? [] : columns.indices.map(booleans.contains)
+    var prefixes: [UInt8] = []
+    var prefixEnds: [Int] = []
+    var header: [UInt8] = []
+    for (index, name) in columns.enumerated() {
+      switch format {
+      case .ndjson:
+        prefixes.append(index == 0 ? UInt8(ascii: "{") : UInt8(ascii: ","))
+        JSONString.append(name, to: &prefixes)
+        prefixes.append(UInt8(ascii: ":"))
+      case .csv:
+        if index > 0 {
+          prefixes.append(UInt8(ascii: ","))
+          header.append(UInt8(ascii: ","))
+        }
         var name = name
         _ = name.withUTF8 { bytes in
-          unsafe CSVField.append(UnsafeRawBufferPointer(bytes), to: &line)
+          unsafe CSVField.append(UnsafeRawBufferPointer(bytes), to: &header)
         }
       }
-      header = line + [0x0d, 0x0a]
-      prefixes = columns.indices.map { $0 == 0 ? [] : [UInt8(ascii: ",")] }
+      prefixEnds.append(prefixes.count)
     }
+    self.prefixes = prefixes
+    self.prefixEnds = prefixEnds
+    self.header = format == .csv ? header + [0x0d, 0x0a] : []
   }
 
   /// Appends a row, and returns how many of its texts are not UTF-8; throws if such a text fails
@@ -58,9 +65,12 @@ package struct RowEncoder: Sendable {
     to line: inout [UInt8]
   ) throws(BatchError) -> Int {
     var invalidTexts = 0
-    for column in prefixes.indices {
-      line.append(contentsOf: prefixes[column])
-      if booleans.contains(column), values.kind(row, column) == .integer,
+    var prefixStart = 0
+    for column in prefixEnds.indices {
+      let prefixEnd = prefixEnds[column]
+      line.append(copying: prefixes.span.extracting(prefixStart..<prefixEnd))
+      prefixStart = prefixEnd
+      if !isBoolean.isEmpty, isBoolean[column], values.kind(row, column) == .integer,
         0...1 ~= values.word(row, column)
       {
         line.append(contentsOf: (values.word(row, column) == 1 ? "true" : "false").utf8)
@@ -93,7 +103,7 @@ package struct RowEncoder: Sendable {
       line.append(0x0a)
     case .csv:
       // Most readers skip empty lines.
-      if prefixes.count == 1, line.last ?? 0x0a == 0x0a { line.append(contentsOf: "\"\"".utf8) }
+      if prefixEnds.count == 1, line.last ?? 0x0a == 0x0a { line.append(contentsOf: "\"\"".utf8) }
       line.append(0x0d)
       line.append(0x0a)
     }

@@ -167,7 +167,13 @@ package struct RowExport: Sendable {
     for start in stride(from: 0, to: count, by: Self.rowsAtOnce) where !read.isFull {
       let part = start..<min(start + Self.rowsAtOnce, count)
       let keys = part.count == count ? keys : keys.part(part)
+      let before = lines.count
       try append(keys, from: start, of: entity, to: &lines, upTo: byteLimit, &read, in: connection)
+      if start == 0, part.count < count {
+        // An array that grows by itself is copied each time it doubles.
+        let expected = (lines.count - before) * count / part.count
+        lines.reserveCapacity(before + min(expected + expected / 16, byteLimit))
+      }
     }
     if !read.passedOver.noLongerMatching.isEmpty { try recheck.check(read.passedOver.counts) }
     return read
