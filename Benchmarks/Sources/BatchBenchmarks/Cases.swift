@@ -116,7 +116,45 @@ struct Cases {
       ),
       work("delete", "every object deleted", check: "SELECT count(*) FROM flights"),
       upserts,
+      bulk("bulk-insert", "1,000,000 rows inserted without objects", existing: false),
+      bulk("bulk-upsert", "the same, half of them there already", existing: true),
     ]
+  }
+
+  /// 1,000,000 new rows of five columns.
+  private func bulk(_ name: String, _ title: String, existing: Bool) -> Case {
+    var visits = """
+      CREATE TABLE visits(number INTEGER NOT NULL PRIMARY KEY, place TEXT, guest TEXT, minutes INTEGER,
+        cost REAL);
+      """
+    if existing {
+      visits += """
+        WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 2 FROM c WHERE i < 999998)
+        INSERT INTO visits SELECT i, 'old', NULL, 0, 0 FROM c
+        """
+    }
+    let how = existing ? "bulk-update" : "bulk"
+    var contenders = [
+      Contender(
+        name: "BatchInsertRequest",
+        arguments: [tools.product("ContextBenchmark"), how, "{db}", "1000000"],
+        scale: .once,
+        isOurs: true
+      ),
+      Contender(
+        name: "Python executemany",
+        arguments: [tools.python, tools.twin("insert.py"), "{db}", "1000000"]
+          + (existing ? ["update"] : []),
+        scale: .once
+      ),
+    ]
+    for index in contenders.indices { contenders[index].preparation = visits }
+    return Case(
+      name: name,
+      title: title,
+      check: "SELECT count(*), sum(minutes), sum(cost), max(place), sum(length(guest)) FROM visits",
+      contenders: contenders
+    )
   }
 
   /// 100,000 new objects, half of them with the key of an existing row.

@@ -2,11 +2,12 @@
 //
 // usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS [undo]]
 //        ContextBenchmark upsert DATABASE [COUNT]
+//        ContextBenchmark bulk|bulk-update DATABASE COUNT
 //
 // `insert` creates an object of table `copies` for each flight. `upsert` saves new objects of table
 // `places` in one context, a thousand at a time; every second one exists already. The arithmetic of
 // `update` is in `twin.h`. Prints the number of objects, and the resident memory before and at its
-// peak.
+// peak. `bulk` inserts rows of table `visits` without objects; `bulk-update` updates those that exist.
 
 import BatchObjects
 import FoundationEssentials
@@ -94,6 +95,25 @@ final class Place: ManagedObject, PersistentModel {
   }
 }
 
+/// A visit, identified by a number.
+final class Visit: ManagedObject, PersistentModel {
+  static let mapping = ModelMapping(
+    Visit.self,
+    entity: "Visit",
+    table: "visits",
+    properties: [
+      .attribute("number", \.number), .attribute("place", \.place), .attribute("guest", \.guest),
+      .attribute("minutes", \.minutes), .attribute("cost", \.cost),
+    ]
+  )
+
+  var number: Int { self[\.number] }
+  var place: String { self[\.place] }
+  var guest: String? { self[\.guest] }
+  var minutes: Int { self[\.minutes] }
+  var cost: Double { self[\.cost] }
+}
+
 /// Resident memory of this process in kilobytes: now (`VmRSS`), or at its peak (`VmHWM`).
 func memory(_ field: String) -> Int {
   let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
@@ -136,6 +156,9 @@ enum ContextBenchmark {
     let arguments = Array(CommandLine.arguments.dropFirst())
     if arguments.count > 1, arguments[0] == "upsert" {
       return try await upsert(arguments[1], arguments.count > 2 ? Int(arguments[2]) ?? 0 : 100_000)
+    }
+    if arguments.count == 3, arguments[0].hasPrefix("bulk"), let count = Int(arguments[2]) {
+      return try await bulk(arguments[1], count, updating: arguments[0] == "bulk-update")
     }
     guard arguments.count > 2, let body = bodies[arguments[0]] else {
       let actions = "read|update|insert|delete|upsert"
@@ -188,5 +211,24 @@ enum ContextBenchmark {
       try context.save()
     }
     print(count, "upserts, \(before) kB before, \(memory("VmHWM")) kB at the peak")
+  }
+
+  /// Inserts visits without objects.
+  private static func bulk(_ path: String, _ count: Int, updating: Bool) async throws {
+    let container = try await ModelContainer(
+      for: Visit.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let before = memory("VmRSS")
+    var request = BatchInsertRequest<Visit>(0..<count) { number, row in
+      row.set(\.number, to: number)
+      row.set(\.place, to: "place \(number % 1000)")
+      row.set(\.guest, to: number % 7 == 0 ? nil : "guest number \(number)")
+      row.set(\.minutes, to: number % 97)
+      row.set(\.cost, to: Double(number) / 8)
+    }
+    if updating { request.conflict = .update }
+    let inserted = try ModelContext(container).execute(request).count ?? 0
+    print(inserted, "rows, \(before) kB before, \(memory("VmHWM")) kB at the peak")
   }
 }

@@ -91,7 +91,7 @@ public struct BatchAssignment<Model: PersistentModel> {
       return (attribute.0.name, attribute.0.column, attribute.1)
     case .related(let property, let identifier):
       guard let declared = Model.mapping.attributes.relationship(property) else {
-        throw Self.unregistered(property)
+        throw Model.mapping.unregistered(property)
       }
       return try related(declared.name, identifier, entity, container, connection)
     case .relationship(let name, let identifier):
@@ -105,16 +105,10 @@ public struct BatchAssignment<Model: PersistentModel> {
   ) throws(BatchError) -> (MappedAttribute, Value) {
     let mapping = Model.mapping
     guard let attribute = mapping.attributes[property], let value = value(attribute) else {
-      throw Self.unregistered(property)
+      throw mapping.unregistered(property)
     }
     if case .constant(let constant) = value, constant.isNaN || !attribute.codec.fits(constant) {
-      throw BatchError(
-        .valueMismatch,
-        "the value for attribute \(attribute.name.quotedForMessage) cannot be kept as"
-          + " \(attribute.codec.typeName)",
-        at: mapping.entityName,
-        remedy: "a database cannot store NaN or a value that cannot be encoded"
-      )
+      throw mapping.misfit(attribute)
     }
     return (attribute, value)
   }
@@ -163,12 +157,24 @@ public struct BatchAssignment<Model: PersistentModel> {
     }
     return (name, entity.columns[slot], .constant(SQLValue(key)))
   }
+}
 
-  private static func unregistered(_ property: PartialKeyPath<Model>) -> BatchError {
+extension ModelMapping {
+  func unregistered(_ property: AnyKeyPath) -> BatchError {
     BatchError(
       .unknownAttribute,
-      "\(Model.mapping.type).mapping registers no attribute for \(property.nameForMessage)",
-      at: Model.mapping.entityName
+      "\(type).mapping registers no attribute for \(property.nameForMessage)",
+      at: entityName
+    )
+  }
+
+  func misfit(_ attribute: MappedAttribute) -> BatchError {
+    BatchError(
+      .valueMismatch,
+      "the value for attribute \(attribute.name.quotedForMessage) cannot be kept as"
+        + " \(attribute.codec.typeName)",
+      at: entityName,
+      remedy: "a database cannot store NaN or a value that cannot be encoded"
     )
   }
 }
