@@ -10,7 +10,7 @@ extension JobFingerprint {
     from earlier: JobFingerprint,
     comparingParameters comparesParameters: Bool = true
   ) -> [String] {
-    if text == earlier.text { return [] }
+    if text.utf8.elementsEqual(earlier.text.utf8) { return [] }
     guard let now = Facts(text), let was = Facts(earlier.text) else {
       return ["the fingerprint is of another kind"]
     }
@@ -19,22 +19,61 @@ extension JobFingerprint {
     let comparesActions = now.values["the action"] == was.values["the action"]
     let labels = was.labels + now.labels.filter { !was.labels.contains($0) }
     return labels.compactMap { label in
-      guard now.values[label] != was.values[label] else { return nil }
+      let (after, before) = (now.values[label], was.values[label])
+      guard after != before else { return nil }
       if !comparesParameters, was.parameters.union(now.parameters).contains(label) { return nil }
       if !comparesActions, now.partsOfAction.union(was.partsOfAction).contains(label) { return nil }
       if now.secrets.contains(label), was.secrets.contains(label) {
         return "\(label) has another value"
       }
-      let before = was.values[label] ?? "not set"
-      return "\(label) was \(before), is now \(now.values[label] ?? "not set")"
+      return "\(label) was \(before?.shown(besides: after) ?? "not set"), is now"
+        + " \(after?.shown(besides: before) ?? "not set")"
     }
+  }
+}
+
+extension JobFingerprint {
+  /// The fetch of a run by objects; nil if there is none.
+  package var fetch: String? {
+    guard let root = try? JSONReader.read(Array(text.utf8), file: "fingerprint"),
+      case .object(let members) = CanonicalJSON(root), case .string(let fetch)? = members["fetch"]
+    else { return nil }
+    return fetch
+  }
+}
+
+/// A value of a fingerprint: a text, which is quoted where it is shown, or anything else.
+private enum Fact: Equatable {
+  case text(String)
+  case other(String)
+
+  /// Compares byte by byte: SQL distinguishes texts that are canonically equivalent.
+  static func == (left: Fact, right: Fact) -> Bool {
+    switch (left, right) {
+    case (.text(let left), .text(let right)), (.other(let left), .other(let right)):
+      left.utf8.elementsEqual(right.utf8)
+    case (.text, .other), (.other, .text): false
+    }
+  }
+
+  /// The value for a message; of a long text, the part where it begins to differ from another.
+  func shown(besides other: Fact?) -> String {
+    guard case .text(let text) = self else {
+      if case .other(let value) = self { return value }
+      return ""
+    }
+    guard case .text(let other)? = other else { return text.quotedForMessage }
+    let common = zip(text.unicodeScalars, other.unicodeScalars).prefix { $0 == $1 }.count
+    // The message has the first 80 characters.
+    guard common > 60 else { return text.quotedForMessage }
+    return "…" + String(text.unicodeScalars.dropFirst(common - 20)).quotedForMessage
   }
 }
 
 private struct Facts {
   let format: String
   var labels: [String] = []
-  var values: [String: String] = [:]
+  var values: [String: Fact] = [:]
   var secrets: Set<String> = []
   var partsOfAction: Set<String> = []
   var parameters: Set<String> = []
@@ -47,10 +86,11 @@ private struct Facts {
     self.format = format.text
     let names = [
       "store": "the database", "identifiers": "the content of the identifier file",
+      "fetch": "the fetch",
     ]
     let keys = [
       "store", "entity", "query", "key", "where", "orderBy", "limit", "everything", "identifiers",
-      "foreignKeys", "undo",
+      "foreignKeys", "undo", "fetch",
     ]
     for key in keys { state(names[key] ?? key, members[key]) }
     if case .object(var action)? = members["action"] {
@@ -71,9 +111,9 @@ private struct Facts {
         guard case .object(let typed) = value, let (type, content) = typed.first else { continue }
         if type == "secret" { secrets.insert(label) }
         state(label, content)
-        if type == "null" { values[label] = "NULL" }
-        if type == "secret" { values[label] = "a secret (\(content.text))" }
-        if type == "run" { values[label] = "that of the run" }
+        if type == "null" { values[label] = .other("NULL") }
+        if type == "secret" { values[label] = .other("a secret (\(content.text))") }
+        if type == "run" { values[label] = .other("that of the run") }
       }
     }
   }
@@ -83,8 +123,8 @@ private struct Facts {
     labels.append(label)
     switch value {
     case .null: break
-    case .string(let text): values[label] = text.quotedForMessage
-    default: values[label] = value.text
+    case .string(let text): values[label] = .text(text)
+    default: values[label] = .other(value.text)
     }
   }
 }

@@ -60,6 +60,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
       "action": .object(["type": .string(work.actionName)]),
     ]
     if work.undo != nil { members["undo"] = .boolean(true) }
+    if let fetch = work.fetch { members["fetch"] = .string(fetch) }
     text = CanonicalJSON.object(members).text
   }
 

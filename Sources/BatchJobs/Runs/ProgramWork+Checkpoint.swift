@@ -42,6 +42,7 @@ extension Checkpoint {
       database: .init(path: ""),
       policy: RunPolicy()
     )
+    work.fetch = JobFingerprint(text: metadata.fingerprint).fetch
     for undo in [nil, Job.Undo()] {
       work.undo = undo
       if JobFingerprint(of: work).text == metadata.fingerprint { return .objects }

@@ -57,6 +57,11 @@ final class PredicateTranslator {
 
   func place(_ value: SQLValue) -> String { place(.value(value)) }
 
+  /// Places the stored form of a value.
+  private func place<Value>(_ stored: SQLValue, of _: Value.Type) -> String {
+    place(Value.self == Date.self || Value.self == Date?.self ? .date(stored) : .value(stored))
+  }
+
   func place(
     _ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue
   ) -> String {
@@ -71,9 +76,12 @@ final class PredicateTranslator {
   /// The value of SQL that is only a placeholder; nil for any other.
   func value(of text: SQLText) -> SQLValue? {
     guard text.text.first == "?", let number = Int(text.text.dropFirst()),
-      case .value(let value) = parameters[number - 1]
+      number <= parameters.count
     else { return nil }
-    return value
+    switch parameters[number - 1] {
+    case .value(let value), .date(let value): return value
+    case .function: return nil
+    }
   }
 
   func term<Value>(
@@ -127,7 +135,7 @@ final class PredicateTranslator {
       guard let stored = canonical.encode(value) else {
         throw .unsupported("a \(Value.self) without a value in SQL, such as NaN")
       }
-      return (SQLText(place(stored)), canonical)
+      return (SQLText(place(stored, of: Value.self)), canonical)
     case .sql(let text, let representation) where representation.isCanonical:
       return (text, canonical)
     case .sql, .computed:
@@ -165,7 +173,7 @@ final class PredicateTranslator {
     guard let stored = representation.encode(value), let again = representation.decode(stored),
       let comparable = value as? any Equatable, isEqual(comparable, to: again)
     else { throw .unsupported("a value of type \(Value.self) in this place") }
-    return SQLText(place(stored))
+    return SQLText(place(stored, of: Value.self))
   }
 
   // MARK: Calls of Swift

@@ -15,7 +15,7 @@ extension BatchRun {
   ///       fetching: FetchDescriptor<Order>(predicate: #Predicate { $0.paidAt == nil }),
   ///       policy: RunPolicy(checkpoint: .init(path: "reminders.batch"))
   ///     ) { context, identifiers in
-  ///       for order in try context.fetch(identifiers, as: Order.self, skippingMissing: true) {
+  ///       for order in try context.fetch(identifiers, as: Order.self) {
   ///         order.reminders += 1
   ///       }
   ///     }
@@ -180,6 +180,7 @@ extension BatchRun {
     cause.hooks = options.hooks
     cause.report = options.report
     cause.undo = undo
+    cause.fetch = selection.fetch
     let work = ObjectWork(
       program: cause,
       selection: selection,

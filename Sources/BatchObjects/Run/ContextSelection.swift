@@ -20,6 +20,11 @@ enum ContextSelection: Sendable {
     }
   }
 
+  /// The fetch in words; nil for identifiers that are given or that a closure selects.
+  var fetch: String? {
+    if case .query(.success(let query)) = self { query.query.summary } else { nil }
+  }
+
   var isOrdered: Bool {
     if case .query(.success(let query)) = self { query.query.isOrdered } else { false }
   }

@@ -4,7 +4,7 @@ package import BatchSQLite
 
 /// How to treat identifiers without a row.
 public enum MissingRows: Sendable, Hashable {
-  /// They count as vanished, and the chunk continues without them.
+  /// They count as vanished, and the closure does not get them.
   case counted
   /// They fail with `BatchError` of code `objectNotFound`.
   case refused
@@ -12,6 +12,8 @@ public enum MissingRows: Sendable, Hashable {
 
 /// The work of a run by objects on each chunk: it changes objects of a new context, and neither
 /// saves nor keeps them.
+///
+/// It gets the identifiers that have a row; `context.fetch(identifiers, as:)` finds all of them.
 public typealias ChunkBody =
   @Sendable (_ context: ModelContext, _ identifiers: [PersistentIdentifier]) throws -> Void
 
@@ -99,7 +101,7 @@ package struct ContextWork: Sendable {
       // The context holds its objects weakly, and these were read for the closure.
       try withExtendedLifetime(chunk.objects) { () throws(BatchError) in
         do {
-          try context.withoutSaving { try body(context, chunk.identifiers) }
+          try context.withoutSaving { try body(context, chunk.present) }
         } catch {
           throw BatchError(thrownByClosure: error)
         }

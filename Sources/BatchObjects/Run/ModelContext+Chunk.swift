@@ -10,6 +10,12 @@ struct ChunkObjects {
   /// The identifiers without a row, by number.
   var missing = RangeSet<Int>()
   var byteCount = 0
+
+  /// The identifiers with a row, in the order of the list.
+  var present: [PersistentIdentifier] {
+    if missing.isEmpty { return identifiers }
+    return identifiers.indices.filter { !missing.contains($0) }.map { identifiers[$0] }
+  }
 }
 
 extension ModelContext {

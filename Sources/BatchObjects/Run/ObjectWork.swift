@@ -37,8 +37,12 @@ struct ObjectWork: RunWork {
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
-    let entity = selection.entity ?? checkpoint.list.header.entityName
-    try checkpoint.metadata.refuse(unless: program.concerning(entity), at: checkpoint.path.string)
+    var program = program.concerning(selection.entity ?? checkpoint.list.header.entityName)
+    // Without identifiers, a run is resumed whatever has selected them.
+    if case .list(nil) = selection {
+      program.fetch = JobFingerprint(text: checkpoint.metadata.fingerprint).fetch
+    }
+    try checkpoint.metadata.refuse(unless: program, at: checkpoint.path.string)
   }
 }
 

@@ -35,6 +35,17 @@ public struct Rehearsal: Sendable {
 
     /// Makes the default settings.
     public init() {}
+
+    fileprivate func check() throws(BatchError) {
+      for (name, number, least) in [("rows", rows ?? 1, 1), ("samples", samples, 0)]
+      where number < least {
+        throw BatchError(
+          .invalidJob,
+          "the number of \(name) to rehearse is \(number)",
+          remedy: "give \(least) or more"
+        )
+      }
+    }
   }
 
   /// An event of a rehearsal.
@@ -138,6 +149,8 @@ extension Rehearsal {
   ) async throws(BatchError) -> Rehearsal {
     try job.validate()
     try job.requireSupport()
+    try options.check()
+    try settings.check()
     var options = options
     options.fresh = true
     options.runID = nil

@@ -141,6 +141,49 @@ import Testing
     #expect(texts.count == 3)
   }
 
+  @Test func `a difference at any place of a long text is found and shown`() throws {
+    typealias Change = @Sendable (inout Job, String) -> Void
+    let fields: [(label: String, change: Change)] = [
+      ("where", { $0.source.where = "\($1)" }),
+      ("set \"price\"", { $0.action = .update(.init(set: [.init("price", to: "\($1)")])) }),
+      ("query", { $0.source.query = $1 }),
+      ("entity", { $0.source.entity = $1 }),
+      ("orderBy", { $0.source.orderBy = [.init($1)] }),
+      ("archive", { $0.action = .delete(.init(archive: $1)) }),
+      ("parameter \"long\"", { job, _ in job.parameters["long"] = .init(.text) }),
+    ]
+    func fingerprint(_ change: Change, _ text: String) throws -> JobFingerprint {
+      var job = try Self.job()
+      change(&job, text)
+      let given = job.parameters["long"] == nil ? [] : ["long=\(text)"]
+      return try self.fingerprint(of: job, ["before=2020-01-01"] + given)
+    }
+    let text = String(repeating: "0123456789", count: 30)
+    for (label, change) in fields {
+      let first = try fingerprint(change, text)
+      for position in stride(from: 0, to: 300, by: 7) {
+        // The second has the same characters for Swift, but not for SQL.
+        for (was, now) in [("x", "y"), ("\u{e9}", "e\u{301}")] {
+          func changed(_ replacement: String) -> String {
+            String(text.prefix(position)) + replacement + String(text.dropFirst(position + 1))
+          }
+          let first = was == "x" ? first : try fingerprint(change, changed(was))
+          let second = try fingerprint(change, changed(now))
+          let differences = second.differences(from: first)
+          let difference = try #require(
+            differences.first { $0.hasPrefix("\(label) was ") },
+            "\(label) at \(position): \(differences)"
+          )
+          #expect(difference.utf8.contains(Array(now.utf8)), "\(difference)")
+        }
+      }
+      // Also where one text is the beginning of the other.
+      let longer = try fingerprint(change, text + "y")
+      #expect(longer.differences(from: first).contains { $0.hasPrefix("\(label) was ") })
+      #expect(first.differences(from: longer).contains { $0.hasPrefix("\(label) was ") })
+    }
+  }
+
   @Test func `an invalid fingerprint or one of another version differs as a whole`() throws {
     let fingerprint = try fingerprint(of: Self.job())
     let other = JobFingerprint(text: "{")
