@@ -20,10 +20,15 @@ import Testing
     )
   }
 
-  private func write(_ action: String, adding tuning: String = "") throws {
+  private func write(
+    _ action: String,
+    adding tuning: String = "",
+    foreignKeys: Bool = false
+  ) throws {
     try directory.write(
       """
-      { "version": 1, "name": "import", "database": { "path": "shop.db" },
+      { "version": 1, "name": "import",
+        "database": { "path": "shop.db", "foreignKeys": \(foreignKeys) },
         "action": { "type": "load", \(action) } \(tuning) }
       """,
       to: "job.json"
@@ -240,6 +245,80 @@ import Testing
     }
   }
 
+  @Test func `a reference to a row that is not there fails its record, also if it is deferred`()
+    throws
+  {
+    try TestDatabase.make(
+      "shop.db",
+      in: directory,
+      "CREATE TABLE regions (country TEXT, code TEXT, PRIMARY KEY (country, code))",
+      "INSERT INTO regions VALUES ('CZ', 'PR'), ('AT', 'W')",
+      """
+      CREATE TABLE staff (
+        id INTEGER PRIMARY KEY, name TEXT,
+        boss INTEGER REFERENCES staff DEFERRABLE INITIALLY DEFERRED,
+        country TEXT, code TEXT, seat INTEGER REFERENCES orders,
+        FOREIGN KEY (country, code) REFERENCES regions DEFERRABLE INITIALLY DEFERRED
+      )
+      """,
+      "INSERT INTO orders (id) VALUES (1)"
+    )
+    // Line 2 refers to a later line, 5 to one that fails, 6 to itself.
+    try directory.write(
+      """
+      id,name,boss,country,code,seat
+      1,Ada,3,CZ,PR,1
+      2,Bob,99,CZ,PR,
+      3,Cid,,AT,W,
+      4,Dan,2,AT,W,
+      5,Eve,5,AT,W,
+      6,Fay,1,AT,PR,
+      7,Gil,1,,PR,7
+      8,Hal,1,,PR,1
+
+      """,
+      to: "s.csv"
+    )
+    let action = #""files": "s.csv", "format": "csv", "into": "staff""#
+    for size in [100, 3] {
+      try Connection(path: path).execute("DELETE FROM staff")
+      try write(
+        action,
+        adding: #", "skip": { "limit": 10 }, "chunk": { "size": \#(size) }, "workers": 1"#,
+        foreignKeys: true
+      )
+      try succeed("run", "job.json", "--fresh", "--again", status: 4)
+      #expect(try rows("SELECT group_concat(id) FROM staff") == ["1,3,5,8"])
+      let failures = try succeed("ids", "job.json", "--outcome", "failed", "--reasons").output
+      for (line, reason) in [
+        (3, "boss is 99, and \"\"staff\"\" has no such row"),
+        (5, "boss is 2, and \"\"staff\"\" has no such row"),
+        (7, "country is 'AT', code is 'PR', and \"\"regions\"\" has no such row"),
+        (8, "seat is 7, and \"\"orders\"\" has no such row"),
+      ] {
+        let found = failures.contains("s.csv:\(line): FOREIGN KEY constraint failed: \(reason)")
+        #expect(found, "line \(line) in \(failures)")
+      }
+    }
+    try Connection(path: path).execute("DELETE FROM staff")
+    let plan = try succeed("plan", "job.json").errors
+    #expect(plan.contains("2 of the first 8 records would fail"), "\(plan)")
+  }
+
+  @Test func `an empty file has no records`() throws {
+    try directory.write("", to: "a.csv")
+    try directory.write("email,visits\na@x,1\n", to: "b.csv")
+    try directory.write("", to: "c.csv")
+    try write(#""files": "*.csv", "format": "csv", "into": "customers""#)
+    try succeed("run", "job.json")
+    #expect(try rows(Self.sum) == ["1|1"])
+    try directory.write("{\"email\":\"b@x\",\"visits\":2}\n", to: "b.ndjson")
+    try directory.write("", to: "a.ndjson")
+    try write(#""files": "*.ndjson", "format": "ndjson", "into": "customers""#)
+    try succeed("run", "job.json", "--fresh")
+    #expect(try rows(Self.sum) == ["2|3"])
+  }
+
   @Test func `failed records are loaded by retry-failed when the table takes them`() throws {
     try directory.write("email,visits\na@x,1\na@x,2\nb@x,3\n", to: "c.csv")
     try write(
@@ -424,6 +503,17 @@ import Testing
     (#""files": "c.gz", "format": "csv", "into": "orders""#, "the file is compressed"),
     (#""files": "c.csv", "format": "ndjson", "into": "orders""#, "is a JSON object"),
     (good + #", "delimiter": ";;""#, "action.delimiter"),
+    (#""files": "semi.csv", "format": "csv", "into": "orders""#, "set action.delimiter to \";\""),
+    (#""files": "tab.csv", "format": "csv", "into": "orders""#, "set action.delimiter to \"\\t\""),
+    (good + #", "delimiter": ";""#, "set action.delimiter to \",\""),
+    (#""files": "a.json", "format": "ndjson", "into": "orders""#, "jq -c '.[]'"),
+    (#""files": "wide.csv", "format": "csv", "into": "orders""#, "the file is UTF-16"),
+    (#""files": "empty*.csv", "format": "csv", "into": "orders""#, "nothing in any of the files"),
+    (#""files": "empty.csv", "format": "csv", "into": "orders""#, "nothing in the file"),
+    (
+      #""files": "c.csv", "format": "ndjson", "into": "orders", "delimiter": ",""#,
+      "only files of CSV have it"
+    ),
   ])
   func `a load that cannot work is refused in one line, and nothing is written`(
     action: String,
@@ -432,6 +522,12 @@ import Testing
     try directory.write("id,mail\n1,a\n", to: "c.csv")
     try directory.write("id,note\n1,\"a\n2,b\n", to: "open.csv")
     try directory.write("id,id\n1,2\n", to: "twice.csv")
+    try directory.write("id;note\n1;a\n", to: "semi.csv")
+    try directory.write("id\tnote\n1\ta\n", to: "tab.csv")
+    try directory.write("[\n  {\"id\": 1},\n  {\"id\": 2}\n]\n", to: "a.json")
+    for name in ["empty.csv", "empty2.csv"] { try directory.write("", to: name) }
+    try "id,note\n1,a\n".data(using: .utf16LittleEndian)?
+      .write(to: URL(filePath: directory.file("wide.csv")))
     try Data([0x1f, 0x8b, 8, 0]).write(to: URL(filePath: directory.file("c.gz")))
     try write(action)
     try Refusal.expect(["run", "job.json"], in: directory, says: [reason])

@@ -265,8 +265,12 @@ extension JobDecoder {
     load.names = section.strings("names")
     load.types = section.choices("types")
     load.onConflict = section.conflict("onConflict") ?? load.onConflict
-    load.null = section.string("null") ?? load.null
-    load.delimiter = section.character("delimiter") ?? load.delimiter
+    if load.format == .ndjson {
+      for key in ["null", "delimiter"] { section.refuse(key, "only files of CSV have it") }
+    } else {
+      load.null = section.string("null") ?? load.null
+      load.delimiter = section.character("delimiter") ?? load.delimiter
+    }
     return load
   }
 

@@ -16,6 +16,8 @@ final class FileScan {
   let path: FilePath
   let byteCount: Int
   let modifiedAt: Int64
+  /// Whether there is nothing in the file.
+  var isEmpty: Bool { bytes.isEmpty && isAtEnd && line == 1 }
   /// The names of the values of each record.
   private(set) var names: [String] = []
   private let descriptor: FileDescriptor
@@ -51,6 +53,7 @@ final class FileScan {
     modifiedAt = status.nanosecondsOfModification
     try readMore()
     try skipByteOrderMark()
+    if bytes.isEmpty, !isAtEnd { try readMore() }
     names = try readNames(load)
   }
 
@@ -122,7 +125,10 @@ final class FileScan {
 
   private func skipByteOrderMark() throws(BatchError) {
     if bytes.starts(with: [0xef, 0xbb, 0xbf]) { drop(3, 0) }
-    if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) {
+    // Without a mark, every second byte of Latin text is zero.
+    let beginning = bytes.prefix(256)
+    let isWide = beginning.count > 1 && beginning.count { $0 == 0 } * 3 > beginning.count
+    if bytes.starts(with: [0xff, 0xfe]) || bytes.starts(with: [0xfe, 0xff]) || isWide {
       throw invalid("the file is UTF-16", "convert it: iconv -f UTF-16 -t UTF-8")
     }
     if bytes.starts(with: [0x1f, 0x8b]) || bytes.starts(with: [0x28, 0xb5, 0x2f, 0xfd]) {
@@ -132,6 +138,7 @@ final class FileScan {
 
   private func readNames(_ load: Job.Load) throws(BatchError) -> [String] {
     if let names = load.names { return names }
+    if isEmpty { return [] }
     switch load.format {
     case .csv: return try readHeader()
     case .ndjson: return try sampledNames()
@@ -193,6 +200,12 @@ final class FileScan {
         names.append(unlessThere: name)
         try scanner.skipValue()
       }
+    }
+    if bytes.first(where: { ![0x20, 0x09, 0x0a, 0x0d].contains($0) }) == UInt8(ascii: "[") {
+      throw invalid(
+        "the file is one array of JSON, and not an object in each line",
+        "take it apart: jq -c '.[]' FILE > FILE.ndjson"
+      )
     }
     guard !names.isEmpty || bytes.isEmpty else {
       throw invalid("none of the first lines is a JSON object with a member", "check the format")

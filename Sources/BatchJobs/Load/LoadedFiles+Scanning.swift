@@ -33,6 +33,7 @@ extension LoadedFiles {
     for path in paths {
       try add(try FileScan(path, load, blockSize, isInterrupted), load)
     }
+    try requireNames(load)
   }
 
   /// Reads only the names of the values in the files.
@@ -42,10 +43,22 @@ extension LoadedFiles {
       let scan = try FileScan(path, load, Self.blockSize, { false })
       for name in scan.names { fields.append(unlessThere: name) }
     }
+    try requireNames(load)
+  }
+
+  private func requireNames(_ load: Job.Load) throws(BatchError) {
+    guard fields.isEmpty else { return }
+    throw BatchError(
+      .invalidInput,
+      "there is nothing in \(try load.paths().count == 1 ? "the file" : "any of the files")",
+      at: load.files.string,
+      remedy: "check what writes them, or name their columns in action.names"
+    )
   }
 
   private mutating func add(_ scan: FileScan, _ load: Job.Load) throws(BatchError) {
-    if !files.isEmpty { try requireSameNames(scan.names, scan.path, load) }
+    // An empty file has no records, and needs no header.
+    if !fields.isEmpty, !scan.isEmpty { try requireSameNames(scan.names, scan.path, load) }
     for name in scan.names { fields.append(unlessThere: name) }
     let index = files.count
     files.append(
@@ -78,6 +91,7 @@ extension LoadedFiles {
   ) throws(BatchError) {
     // Objects name their values themselves.
     guard load.format == .csv else { return }
+    let first = files.first { !$0.columns.isEmpty }?.name ?? ""
     let (known, found) = (fields.map(\.foldedForSQLite), names.map(\.foldedForSQLite))
     let missing = fields.filter { !found.contains($0.foldedForSQLite) }
     let further = names.filter { !known.contains($0.foldedForSQLite) }
@@ -85,8 +99,8 @@ extension LoadedFiles {
     throw BatchError(
       .invalidInput,
       missing.isEmpty
-        ? "the file has a column \(name.quotedForMessage), which \(files[0].name) has not"
-        : "the file has no column \(name.quotedForMessage), which \(files[0].name) has",
+        ? "the file has a column \(name.quotedForMessage), which \(first) has not"
+        : "the file has no column \(name.quotedForMessage), which \(first) has",
       at: path.string,
       remedy: "load files with other columns by a job of their own"
     )
@@ -174,7 +188,9 @@ extension LoadedFiles {
       .inputChanged,
       "since the run began, the file has changed: it \(how)",
       at: path.string,
-      remedy: "put the file back to resume, or run with --fresh to load what it is now"
+      remedy:
+        "put the file back to resume, or run with --fresh, which loads all of what it is now: undo"
+        + " this run first, or set action.onConflict"
     )
   }
 }

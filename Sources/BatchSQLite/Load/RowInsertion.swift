@@ -60,7 +60,8 @@ package struct RowInsertion: Sendable {
           var error = error
           error.message = "the files have a value \(field.quotedForMessage), and \(error.message)"
           error.remedy =
-            "name the columns to set in action.columns: { \"column\": \"expression\" }; "
+            Self.delimiter(of: fields).map { "set action.delimiter to \"\($0)\"" }
+            ?? "name the columns to set in action.columns: { \"column\": \"expression\" }; "
             + (error.remedy ?? "")
           throw error.located(at: job.place(of: .into))
         }
@@ -88,6 +89,13 @@ package struct RowInsertion: Sendable {
         remedy: "name the columns of one, or create one: without it, several rows could be meant"
       )
     }
+  }
+
+  /// What separates the fields of files whose header seems to be one field; nil for others.
+  private static func delimiter(of fields: [String]) -> String? {
+    guard fields.count == 1 else { return nil }
+    let delimiters = [";": ";", "\t": "\\t", "|": "|", ",": ","]
+    return delimiters.first { fields[0].contains($0.key) }?.value
   }
 
   private static func clause(
@@ -174,6 +182,64 @@ package struct RowInsertion: Sendable {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> ChunkResult {
+    // The records whose references a later one does not resolve.
+    var unresolved: [Int: BatchError] = [:]
+    while true {
+      var written: ChunkResult?
+      let known = unresolved.count
+      do throws(BatchError) {
+        try connection.savepoint { () throws(BatchError) in
+          let result = try insert(
+            read,
+            except: unresolved,
+            place,
+            onFailure: policy,
+            in: connection
+          )
+          if connection.hasUnresolvedForeignKeys {
+            try note(&unresolved, of: read, place, in: connection)
+            throw BatchError(.constraint, "FOREIGN KEY constraint failed", at: connection.path)
+          }
+          written = result
+        }
+      } catch {
+        guard unresolved.count > known, !connection.isAutocommit else { throw error }
+      }
+      if let written { return written }
+    }
+  }
+
+  /// Finds the records that refer to rows that neither exist nor are among the chunk's records.
+  private func note(
+    _ unresolved: inout [Int: BatchError],
+    of read: ReadRecords,
+    _ place: (ReadRecords.Place) -> String,
+    in connection: Connection
+  ) throws(BatchError) {
+    let references = try ReferenceTrial(
+      of: entity,
+      changing: columns,
+      among: columns,
+      in: connection
+    )
+    let failed = Set(read.problems.map(\.number))
+    for row in 0..<read.count where unresolved[row] == nil && !failed.contains(row) {
+      let values = try preview(read, row, in: connection)
+      guard let problem = references.problem(with: values, in: connection) else { continue }
+      unresolved[row] = BatchError(
+        .constraint,
+        "\(place(read.places[row])): FOREIGN KEY constraint failed: \(problem)"
+      )
+    }
+  }
+
+  private func insert(
+    _ read: ReadRecords,
+    except unresolved: [Int: BatchError],
+    _ place: (ReadRecords.Place) -> String,
+    onFailure policy: FailurePolicy,
+    in connection: Connection
+  ) throws(BatchError) -> ChunkResult {
     let statement = try connection.prepare(sql)
     try statement.bind(parameters)
     var written = ChunkResult()
@@ -188,15 +254,20 @@ package struct RowInsertion: Sendable {
         try fail(row, problems.removeFirst().error)
         continue
       }
+      if let error = unresolved[row] {
+        try fail(row, error)
+        continue
+      }
       do throws(BatchError) {
         try bind(read.values, row, to: statement)
         try statement.run()
       } catch {
-        // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
-        guard error.isAboutRows, !connection.isAutocommit else { throw error }
+        guard error.isAboutRows else { throw error }
         var error = error
         error.message =
-          "\(place(read.places[row])): \(error.message)\(named(in: error, read.values, row))"
+          "\(place(read.places[row])): \(error.message)\(try named(in: error, read, row, connection))"
+        // A trigger's RAISE(ROLLBACK) has ended the transaction, and with it the whole chunk.
+        if connection.isAutocommit { throw error }
         try fail(row, error)
         continue
       }
@@ -242,11 +313,28 @@ package struct RowInsertion: Sendable {
     }
   }
 
-  /// The values of the columns that an error names: `(id is 7)`.
-  private func named(in error: BatchError, _ values: ValueBlock, _ row: Int) -> String {
-    guard let plainFields, let message = error.sqlite?.message else { return "" }
+  /// The values of the columns that an error names: `(id is 7)`, or the reference that it does not
+  /// name.
+  private func named(
+    in error: BatchError,
+    _ read: ReadRecords,
+    _ row: Int,
+    _ connection: Connection
+  ) throws(BatchError) -> String {
+    guard let message = error.sqlite?.message else { return "" }
+    if message.hasPrefix("FOREIGN KEY"), !connection.isAutocommit {
+      let references = try ReferenceTrial(
+        of: entity,
+        changing: columns,
+        among: columns,
+        in: connection
+      )
+      let values = try preview(read, row, in: connection)
+      return references.problem(with: values, in: connection).map { ": \($0)" } ?? ""
+    }
+    guard let plainFields else { return "" }
     let parts = zip(columns, plainFields).filter { message.contains(".\($0.0)") }.map {
-      let value = values.value(row, $1).debugDescription
+      let value = read.values.value(row, $1).debugDescription
       return "\($0) is \(value.count > 60 ? value.prefix(57) + "…" : value[...])"
     }
     return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"

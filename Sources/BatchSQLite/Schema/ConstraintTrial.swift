@@ -15,7 +15,7 @@ package struct ConstraintTrial {
   /// The queries that find the key of another row with the same unique values, with the values to
   /// bind and the names of the columns.
   private let lookups: [(sql: String, bound: [Int], name: String)]
-  private let references: [(sql: String, column: Int, name: String)]
+  private let references: ReferenceTrial?
 
   /// Makes a trial for changed rows of a table, whose values are those of all settable columns.
   ///
@@ -123,40 +123,16 @@ package struct ConstraintTrial {
         names.map { "\(entity.table).\($0)" }.joined(separator: ", ")
       )
     }
+    // The row that a new one refers to may be a later one.
     references =
       enforcingForeignKeys
-      ? try Self.references(of: entity, changing: changed, among: columns, in: connection) : []
-  }
-
-  private static func references(
-    of entity: Entity,
-    changing changed: [String],
-    among columns: [String],
-    in connection: Connection
-  ) throws(BatchError) -> [(sql: String, column: Int, name: String)] {
-    let keys = try connection.prepare(
-      """
-      SELECT f."from", f."table", ifnull(f."to",
-        (SELECT name FROM pragma_table_info(f."table") WHERE pk = 1))
-      FROM pragma_foreign_key_list(?) AS f GROUP BY f.id HAVING count(*) = 1
-      """
-    )
-    try keys.bind(.text(entity.table), at: 1)
-    var references: [(sql: String, column: Int, name: String)] = []
-    while try keys.step() {
-      let (column, parent) = (keys.text(at: 0), keys.text(at: 1))
-      guard changed.contains(where: { SQLName.equal($0, column) }), !keys.isNull(at: 2),
-        let place = columns.firstIndex(where: { SQLName.equal($0, column) })
-      else { continue }
-      let target = SQLName.quoted(keys.text(at: 2))
-      references.append(
-        (
-          "SELECT 1 FROM \(SQLName.quoted(parent)) WHERE \(target) = ?", place,
-          "\(entity.table).\(column)"
-        )
-      )
-    }
-    return references
+      ? try ReferenceTrial(
+        of: entity,
+        changing: changed,
+        among: columns,
+        includingOwn: key != nil,
+        in: connection
+      ) : nil
   }
 
   /// The constraint that a row would violate after the rows that have passed, in SQLite's words;
@@ -190,13 +166,6 @@ package struct ConstraintTrial {
       if !key.isEmpty, passed.contains(other) { continue }
       return "another row has the same \(lookup.name) now"
     }
-    for reference in references where values[reference.column] != .null {
-      guard let statement = try? origin.prepare(reference.sql),
-        (try? statement.bind(values[reference.column], at: 1)) != nil,
-        (try? statement.step()) == false
-      else { continue }
-      return "there is no row that \(reference.name) refers to"
-    }
-    return nil
+    return references?.problem(with: values, in: origin)
   }
 }

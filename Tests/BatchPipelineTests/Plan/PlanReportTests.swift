@@ -409,7 +409,7 @@ import Testing
     }
     #expect(
       try await warnings("child", .update(.init(set: [.init("p", to: "iif(id = 2, 9, p)")]))) == [
-        "1 of 3 rows would fail: there is no row that child.p refers to; the first one stops the run"
+        "1 of 3 rows would fail: p is 9, and \"parent\" has no such row; the first one stops the run"
       ]
     )
     let refusal =

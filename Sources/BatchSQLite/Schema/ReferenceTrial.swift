@@ -1,0 +1,82 @@
+import BatchRuns
+import BatchIdentifiers
+
+/// Looks up whether the rows that new values refer to exist, for messages: SQLite does not say
+/// which foreign key is violated.
+struct ReferenceTrial {
+  private struct Reference {
+    let sql: String
+    /// The indexes of the referring columns among the values.
+    let places: [Int]
+    let columns: [String]
+    let table: String
+  }
+
+  private let references: [Reference]
+
+  /// Makes a trial of the foreign keys of a table whose columns are all among `columns`, and one of
+  /// which is among `changed`.
+  ///
+  /// References to the same table are left out if `includesOwn` is false.
+  init(
+    of entity: Entity,
+    changing changed: [String],
+    among columns: [String],
+    includingOwn includesOwn: Bool = true,
+    in connection: Connection
+  ) throws(BatchError) {
+    let keys = try connection.prepare(
+      """
+      SELECT f.id, f."from", f."table", ifnull(f."to",
+        (SELECT name FROM pragma_table_info(f."table") WHERE pk = f.seq + 1))
+      FROM pragma_foreign_key_list(?) AS f ORDER BY f.id, f.seq
+      """
+    )
+    try keys.bind(.text(entity.table), at: 1)
+    var parts: [(id: Int64, column: String, table: String, target: String?)] = []
+    while try keys.step() {
+      parts.append(
+        (
+          keys.integer(at: 0), keys.text(at: 1), keys.text(at: 2),
+          keys.isNull(at: 3) ? nil : keys.text(at: 3)
+        )
+      )
+    }
+    references = Dictionary(grouping: parts, by: \.id).sorted { $0.key < $1.key }.compactMap {
+      _,
+      parts in
+      let table = parts[0].table
+      let targets = parts.compactMap(\.target)
+      let places = parts.compactMap { part in
+        columns.firstIndex { SQLName.equal($0, part.column) }
+      }
+      guard places.count == parts.count, targets.count == parts.count,
+        parts.contains(where: { part in changed.contains { SQLName.equal($0, part.column) } }),
+        includesOwn || !SQLName.equal(table, entity.table)
+      else { return nil }
+      let condition = targets.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
+      return Reference(
+        sql: "SELECT 1 FROM \(SQLName.quoted(table)) WHERE \(condition)",
+        places: places,
+        columns: parts.map(\.column),
+        table: table
+      )
+    }
+  }
+
+  /// The first reference to a row that does not exist, in words; nil if there is none, or if a
+  /// table cannot be read.
+  func problem(with values: [SQLValue], in connection: Connection) -> String? {
+    for reference in references {
+      let key = reference.places.map { values[$0] }
+      guard !key.contains(.null), let statement = try? connection.prepare(reference.sql),
+        key.indices.allSatisfy({ (try? statement.bind(key[$0], at: $0 + 1)) != nil }),
+        (try? statement.step()) == false
+      else { continue }
+      let shown = zip(reference.columns, key).map { "\($0) is \($1.debugDescription)" }
+      return
+        "\(shown.joined(separator: ", ")), and \(reference.table.quotedForMessage) has no such row"
+    }
+    return nil
+  }
+}
