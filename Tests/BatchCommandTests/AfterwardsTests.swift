@@ -121,7 +121,10 @@ import Testing
       guard status["next"] as? String == "resume" else { break }
       interrupted += 1
       #expect(status["done"] as? Int == 20_000 && status["state"] as? String == "stopped")
-      #expect((status["afterwards"] as? [String: Any])?["bytesAfter"] == nil, "\(attempt)")
+      // A kill between the vacuum and the end of the run leaves a vacuum that is done.
+      if let bytes = (status["afterwards"] as? [String: Any])?["bytesAfter"] {
+        #expect(try bytes as? Int == fileBytes, "\(attempt)")
+      }
     }
     #expect(interrupted > 0, "no kill came in time")
     let before = try fileBytes

@@ -20,15 +20,10 @@ import Testing
     )
   }
 
-  private func write(
-    _ action: String,
-    adding tuning: String = "",
-    foreignKeys: Bool = false
-  ) throws {
+  private func write(_ action: String, adding tuning: String = "") throws {
     try directory.write(
       """
-      { "version": 1, "name": "import",
-        "database": { "path": "shop.db", "foreignKeys": \(foreignKeys) },
+      { "version": 1, "name": "import", "database": { "path": "shop.db" },
         "action": { "type": "load", \(action) } \(tuning) }
       """,
       to: "job.json"
@@ -243,66 +238,6 @@ import Testing
       let escaped = reason.replacing("\"", with: "\"\"")
       #expect(failures.contains(escaped), "\(reason) in \(failures)")
     }
-  }
-
-  @Test func `a reference to a row that is not there fails its record, also if it is deferred`()
-    throws
-  {
-    try TestDatabase.make(
-      "shop.db",
-      in: directory,
-      "CREATE TABLE regions (country TEXT, code TEXT, PRIMARY KEY (country, code))",
-      "INSERT INTO regions VALUES ('CZ', 'PR'), ('AT', 'W')",
-      """
-      CREATE TABLE staff (
-        id INTEGER PRIMARY KEY, name TEXT,
-        boss INTEGER REFERENCES staff DEFERRABLE INITIALLY DEFERRED,
-        country TEXT, code TEXT, seat INTEGER REFERENCES orders,
-        FOREIGN KEY (country, code) REFERENCES regions DEFERRABLE INITIALLY DEFERRED
-      )
-      """,
-      "INSERT INTO orders (id) VALUES (1)"
-    )
-    // Line 2 refers to a later line, 5 to one that fails, 6 to itself.
-    try directory.write(
-      """
-      id,name,boss,country,code,seat
-      1,Ada,3,CZ,PR,1
-      2,Bob,99,CZ,PR,
-      3,Cid,,AT,W,
-      4,Dan,2,AT,W,
-      5,Eve,5,AT,W,
-      6,Fay,1,AT,PR,
-      7,Gil,1,,PR,7
-      8,Hal,1,,PR,1
-
-      """,
-      to: "s.csv"
-    )
-    let action = #""files": "s.csv", "format": "csv", "into": "staff""#
-    for size in [100, 3] {
-      try Connection(path: path).execute("DELETE FROM staff")
-      try write(
-        action,
-        adding: #", "skip": { "limit": 10 }, "chunk": { "size": \#(size) }, "workers": 1"#,
-        foreignKeys: true
-      )
-      try succeed("run", "job.json", "--fresh", "--again", status: 4)
-      #expect(try rows("SELECT group_concat(id) FROM staff") == ["1,3,5,8"])
-      let failures = try succeed("ids", "job.json", "--outcome", "failed", "--reasons").output
-      for (line, reason) in [
-        (3, "boss is 99, and \"\"staff\"\" has no such row"),
-        (5, "boss is 2, and \"\"staff\"\" has no such row"),
-        (7, "country is 'AT', code is 'PR', and \"\"regions\"\" has no such row"),
-        (8, "seat is 7, and \"\"orders\"\" has no such row"),
-      ] {
-        let found = failures.contains("s.csv:\(line): FOREIGN KEY constraint failed: \(reason)")
-        #expect(found, "line \(line) in \(failures)")
-      }
-    }
-    try Connection(path: path).execute("DELETE FROM staff")
-    let plan = try succeed("plan", "job.json").errors
-    #expect(plan.contains("2 of the first 8 records would fail"), "\(plan)")
   }
 
   @Test func `an empty file has no records`() throws {

@@ -15,7 +15,7 @@ package struct ProgramWork: RunCause {
   package var database: Job.DatabaseOptions
   package var policy: RunPolicy
   package var undo: Job.Undo?
-  /// The condition and order of the fetch that selects, in words; nil if it is no fetch.
+  /// The fetch that selects, as a text to compare; nil if it is no fetch.
   package var fetch: String?
   package var hooks = Job.Hooks()
   package var report: Job.Report?

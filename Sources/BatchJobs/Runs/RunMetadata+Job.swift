@@ -72,7 +72,14 @@ extension RunMetadata {
 
   package func refuse(unless work: ProgramWork, at place: String) throws(BatchError) {
     let differences = try differences(of: work, JobFingerprint(of: work), true, at: place)
-    if !differences.isEmpty { throw hasChanged(differences, at: place) }
+    guard !differences.isEmpty else { return }
+    var error = hasChanged(differences, at: place)
+    if work.kind == .objects {
+      error.remedy =
+        "change it back to resume, pass over: nil to finish the run with its identifiers, or set"
+        + " options.fresh to set it aside"
+    }
+    throw error
   }
 
   private func differences(

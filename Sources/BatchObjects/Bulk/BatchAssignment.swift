@@ -164,7 +164,8 @@ extension ModelMapping {
     BatchError(
       .unknownAttribute,
       "\(type).mapping registers no attribute for \(property.nameForMessage)",
-      at: entityName
+      at: entityName,
+      remedy: "register it; a property of a superclass as .inherited(name, keyPath)"
     )
   }
 

@@ -12,13 +12,13 @@ public struct BatchInsertFailure: Error, Sendable {
   public let property: String?
   /// The value of the property.
   public let value: SQLValue?
-  /// How many of the rows that were filled stay written, in earlier transactions.
+  /// How many rows earlier transactions have done: inserted, updated or, with `.ignore`, left out.
   public let committed: Int
   /// The error without the position.
   public let cause: BatchError
 }
 
 extension BatchError {
-  /// Where a batch insertion failed, and how many rows stay; nil for other errors.
+  /// Where a batch insertion failed, and how many rows are done; nil for other errors.
   public var insertFailure: BatchInsertFailure? { underlying as? BatchInsertFailure }
 }

@@ -21,7 +21,10 @@ public struct BatchInsertRequest<Model: PersistentModel> {
     case error
     /// The existing row stays unchanged.
     case ignore
-    /// The existing row gets the values of the new one.
+    /// The existing row gets the values of the new one, and keeps its key.
+    ///
+    /// This is the row with which any unique index of the table conflicts, whether the class
+    /// declares it or not.
     ///
     /// A row of a sub-entity keeps its entity; a row of another entity in the same table is an
     /// error.
@@ -81,8 +84,8 @@ public struct BatchInsertRequest<Model: PersistentModel> {
   public var resultType = BatchResultType.count
   /// The number of rows inserted per transaction; fewer if their values have more than 16 MB.
   public var chunkSize = 5_000
-  /// Called after each transaction with the number of rows that the request has written since it
-  /// began.
+  /// Called after each transaction with the number of rows done since the request began, those left
+  /// out by ``Conflict/ignore`` included.
   public var onCommit: ((_ rowCount: Int) -> Void)?
   /// Fills a row, or returns true if there are no more.
   @usableFromInline let fill: (inout Row) throws -> Bool
@@ -113,7 +116,7 @@ extension ModelContext {
   /// Inserts rows in chunks, one transaction each.
   ///
   /// If a row fails, its chunk is rolled back, and earlier chunks stay:
-  /// ``BatchIdentifiers/BatchError/insertFailure`` says which row it was and how many rows stay.
+  /// ``BatchIdentifiers/BatchError/insertFailure`` says which row it was and how many rows are done.
   /// The cancellation of the task ends the request before the next chunk. The result counts
   /// inserted and updated rows, but not ignored ones.
   ///

@@ -74,7 +74,8 @@ final class BatchInsertion {
   func write() throws(BatchError) {
     let chunk = rows.chunk
     let (shapes, values) = (chunk.shapes, chunk.values)
-    var keys = try allocatedKeys()
+    var keys = try allocatedKeys(from: 0)
+    var triggersWrote = false
     var statements: [RowStatements?] = Array(repeating: nil, count: shapes.count)
     for (number, row) in chunk.rows.enumerated() {
       do throws(BatchError) {
@@ -89,25 +90,39 @@ final class BatchInsertion {
         let given = values[row.start..<row.start + shape.count]
         var assigned: Int64?
         if known.lacksKey(given) {
-          guard key.isRowID, let next = keys.popFirst() else { throw missingKey(known, given) }
+          guard key.isRowID else { throw missingKey(known, given) }
+          // A trigger may have inserted rows into the same table since the keys were taken.
+          if triggersWrote, try isTaken(keys) { keys = try allocatedKeys(from: number) }
+          triggersWrote = false
+          guard let next = keys.popFirst() else { throw missingKey(known, given) }
           assigned = next
         }
+        let before = writer.totalChanges
         try write(NewRow(statements: known, given: given, assignedKey: assigned))
+        if writer.totalChanges - before != writer.changes { triggersWrote = true }
       } catch {
         throw explained(error, at: number)
       }
     }
   }
 
-  /// Assigns new keys to the rows that have none.
-  private func allocatedKeys() throws(BatchError) -> Range<Int64> {
+  /// Whether there are rows with keys that were taken for new ones.
+  private func isTaken(_ keys: Range<Int64>) throws(BatchError) -> Bool {
+    guard let next = keys.first else { return false }
+    let (table, column) = (SQLName.quoted(entity.entity.table), SQLName.quoted(key.columns[0]))
+    let sql = "SELECT 1 FROM \(table) WHERE \(column) >= ?"
+    return try writer.value(sql, .integer(next)) != nil
+  }
+
+  /// Assigns new keys to the rows of the chunk, from one on, that have none.
+  private func allocatedKeys(from first: Int) throws(BatchError) -> Range<Int64> {
     guard key.isRowID else { return 0..<0 }
     let keySlot = entity.keySlots[0]
     let places = rows.chunk.shapes.map { shape in shape.firstIndex { $0.slot == keySlot } }
     let values = rows.chunk.values
     var taken: [Int64] = []
     var count = 0
-    for row in rows.chunk.rows {
+    for row in rows.chunk.rows[first...] {
       switch places[row.shape].map({ values[row.start + $0] }) ?? .null {
       case .null: count += 1
       case .integer(let key): taken.append(key)
@@ -374,7 +389,7 @@ extension BatchInsertion {
     located(BatchError(.interrupted, "the task was cancelled", at: entity.entity.name))
   }
 
-  /// The error with how many rows stay, and with the number of the row in the chunk that it
+  /// The error with how many rows are done, and with the number of the row in the chunk that it
   /// concerns.
   func located(
     _ error: BatchError,
@@ -386,8 +401,8 @@ extension BatchInsertion {
     var result = error
     switch committed {
     case 0: result.message += "; no row was written"
-    case 1: result.message += "; 1 row stays"
-    case let count: result.message += "; \(count.grouped) rows stay"
+    case 1: result.message += "; 1 row is done"
+    case let count: result.message += "; \(count.grouped) rows are done"
     }
     let index = number.map { committed + $0 }
     if let index {

@@ -2,30 +2,31 @@ package import BatchIdentifiers
 package import BatchSQLite
 
 extension ModelContainer {
-  /// The query for the identifiers of a descriptor, and the index of its store; or the error of
-  /// making it.
+  /// The query for the identifiers of a descriptor, the index of its store, and what it fetches as
+  /// a text; or the error of making it.
   package func query<Model: PersistentModel>(
     for descriptor: FetchDescriptor<Model>
-  ) -> Result<(query: IdentifierQuery, store: Int), BatchError> {
+  ) -> Result<(query: IdentifierQuery, store: Int, notation: String), BatchError> {
     do throws(BatchError) {
       let entity = try entity(named: Model.mapping.entityName)
-      return .success((try descriptor.query(of: entity, in: self), entity.store))
+      let query = try descriptor.query(of: entity, in: self)
+      return .success((query, entity.store, try descriptor.notation(of: entity, in: self)))
     } catch {
       return .failure(error)
     }
   }
 
-  /// The query for the identifiers of a request, and the index of its store; or the error of making
-  /// it.
+  /// The query for the identifiers of a request, the index of its store, and what it fetches as a
+  /// text; or the error of making it.
   package func query(
     for request: FetchRequest
-  ) -> Result<(query: IdentifierQuery, store: Int), BatchError> {
+  ) -> Result<(query: IdentifierQuery, store: Int, notation: String), BatchError> {
     do throws(BatchError) {
       let entity = try entity(named: request.entity)
       let store = stores[entity.store]
       let connection = try Connection(path: store.path, options: store.options)
       let query = try IdentifierQuery(request, schema: store.schema, connection: connection)
-      return .success((query, entity.store))
+      return .success((query, entity.store, request.notation))
     } catch {
       return .failure(error)
     }

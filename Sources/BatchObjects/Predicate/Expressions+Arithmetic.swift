@@ -4,6 +4,7 @@ import BatchPlatform
 extension PredicateExpressions.Arithmetic: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output> {
     let operation = op
+    translator.notation?.append(name: "\(op)")
     return try translator.map(translator.term(lhs), translator.term(rhs)) { left, right in
       if let result = try left.checked(operation, right) { return result }
       return switch operation {

@@ -4,6 +4,7 @@ import BatchSQLite
 
 extension PredicateExpressions.TypeCheck: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
+    translator.notation?.append(name: "\(Desired.self)")
     let input = try translator.term(input)
     if case .object(let object) = input {
       return .condition(translator.isObject(object, of: Desired.self))
@@ -14,6 +15,7 @@ extension PredicateExpressions.TypeCheck: TranslatableExpression {
 
 extension PredicateExpressions.ConditionalCast: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Desired?> {
+    translator.notation?.append(name: "\(Desired.self)")
     let input = try translator.term(input)
     guard case .object(let object) = input else {
       return try translator.map(input) { $0 as? Desired }
@@ -31,7 +33,8 @@ extension PredicateExpressions.ConditionalCast: TranslatableExpression {
 
 extension PredicateExpressions.ForceCast: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Desired> {
-    try translator.map(translator.term(input)) { value in
+    translator.notation?.append(name: "\(Desired.self)")
+    return try translator.map(translator.term(input)) { value in
       if let value = value as? Desired { return value }
       throw BatchError(.predicateFailed, "a \(type(of: value)) is no \(Desired.self)")
     }

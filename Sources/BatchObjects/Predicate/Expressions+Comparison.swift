@@ -20,7 +20,8 @@ extension PredicateExpressions.NotEqual: TranslatableExpression {
 
 extension PredicateExpressions.Comparison: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Bool> {
-    try translator.comparison(of: translator.term(lhs), translator.term(rhs), op)
+    translator.notation?.append(name: "\(op)")
+    return try translator.comparison(of: translator.term(lhs), translator.term(rhs), op)
   }
 }
 

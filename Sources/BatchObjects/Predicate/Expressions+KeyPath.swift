@@ -30,8 +30,12 @@ extension ObjectTerm {
     guard let mapping = (entity.type as? any PersistentModel.Type)?.mapping else {
       throw .unsupported("an object without a class")
     }
-    if mapping.identifierPaths.contains(property) { return .identifier(self) }
+    if mapping.identifierPaths.contains(property) {
+      translator.notation?.append(name: "persistentModelID")
+      return .identifier(self)
+    }
     if let relationship = mapping.attributes.relationship(property) {
+      translator.notation?.append(name: relationship.name)
       return try translator.term(of: relationship.name, of: self)
     }
     guard let attribute = mapping.attributes[property] else {
@@ -42,6 +46,7 @@ extension ObjectTerm {
           + " and ask for persistentModelID rather than id"
       )
     }
+    translator.notation?.append(name: attribute.name)
     guard let codec = attribute.codec as? AttributeCodec<Value> else {
       throw .unsupported("attribute \(attribute.name.quotedForMessage) as a \(Value.self)")
     }

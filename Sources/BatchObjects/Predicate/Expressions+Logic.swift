@@ -4,7 +4,8 @@ import BatchSQLite
 
 extension PredicateExpressions.Value: TranslatableExpression {
   func term(in translator: PredicateTranslator) throws(BatchError) -> Term<Output> {
-    .constant(value)
+    translator.notation?.append(value)
+    return .constant(value)
   }
 }
 

@@ -26,6 +26,8 @@ final class PredicateTranslator {
   private var noted: [IndexCandidate] = []
   /// Whether the statement reads other rows than the one that the condition is about.
   var readsRelatedRows: Bool { !aliases.isEmpty }
+  /// What is translated, as a text to compare; nil if none is needed.
+  var notation: PredicateNotation?
   private var variables: [PredicateExpressions.VariableID: Any] = [:]
 
   init(
@@ -44,6 +46,7 @@ final class PredicateTranslator {
     guard let expression = expression as? any TranslatableExpression<Expression.Output> else {
       throw .unsupported(Self.name(of: Expression.self))
     }
+    notation?.begin(Expression.self, name: Self.name(of: Expression.self))
     return try expression.term(in: self)
   }
 
@@ -56,11 +59,6 @@ final class PredicateTranslator {
   // MARK: Parameters and variables
 
   func place(_ value: SQLValue) -> String { place(.value(value)) }
-
-  /// Places the stored form of a value.
-  private func place<Value>(_ stored: SQLValue, of _: Value.Type) -> String {
-    place(Value.self == Date.self || Value.self == Date?.self ? .date(stored) : .value(stored))
-  }
 
   func place(
     _ body: @escaping ([SQLValue]) throws(BatchError) -> SQLValue
@@ -76,12 +74,9 @@ final class PredicateTranslator {
   /// The value of SQL that is only a placeholder; nil for any other.
   func value(of text: SQLText) -> SQLValue? {
     guard text.text.first == "?", let number = Int(text.text.dropFirst()),
-      number <= parameters.count
+      case .value(let value) = parameters[number - 1]
     else { return nil }
-    switch parameters[number - 1] {
-    case .value(let value), .date(let value): return value
-    case .function: return nil
-    }
+    return value
   }
 
   func term<Value>(
@@ -135,7 +130,7 @@ final class PredicateTranslator {
       guard let stored = canonical.encode(value) else {
         throw .unsupported("a \(Value.self) without a value in SQL, such as NaN")
       }
-      return (SQLText(place(stored, of: Value.self)), canonical)
+      return (SQLText(place(stored)), canonical)
     case .sql(let text, let representation) where representation.isCanonical:
       return (text, canonical)
     case .sql, .computed:
@@ -173,7 +168,7 @@ final class PredicateTranslator {
     guard let stored = representation.encode(value), let again = representation.decode(stored),
       let comparable = value as? any Equatable, isEqual(comparable, to: again)
     else { throw .unsupported("a value of type \(Value.self) in this place") }
-    return SQLText(place(stored, of: Value.self))
+    return SQLText(place(stored))
   }
 
   // MARK: Calls of Swift

@@ -6,8 +6,9 @@ import BatchSQLite
 enum ContextSelection: Sendable {
   /// The given identifiers; nil to resume an unfinished run.
   case list(IdentifierList?)
-  /// The results of a query and the index of its store, or the error of making the query.
-  case query(Result<(query: IdentifierQuery, store: Int), BatchError>)
+  /// The results of a query, the index of its store and the fetch as a text, or the error of making
+  /// the query.
+  case query(Result<(query: IdentifierQuery, store: Int, notation: String), BatchError>)
   case closure(@Sendable () async throws -> IdentifierList)
 
   /// The index of the store, as far as it is known before the identifiers are; throws
@@ -20,9 +21,9 @@ enum ContextSelection: Sendable {
     }
   }
 
-  /// The fetch in words; nil for identifiers that are given or that a closure selects.
+  /// The fetch as a text; nil for identifiers that are given or that a closure selects.
   var fetch: String? {
-    if case .query(.success(let query)) = self { query.query.summary } else { nil }
+    if case .query(.success(let query)) = self { query.notation } else { nil }
   }
 
   var isOrdered: Bool {

@@ -134,27 +134,8 @@ package struct IdentifierQuery: Sendable {
       + " ORDER BY \(order)\(window.sql)"
   }
 
-  /// The condition, order and limit as SQL with its values, to compare with those of another run.
-  ///
-  /// It does not have the values of dates: most are the time of the call, which differs in each
-  /// process.
-  package var summary: String {
-    let values: [String]
-    switch parameters {
-    case .named(let named):
-      values = named.sorted { $0.key < $1.key }.map { "\($0) = \($1.debugDescription)" }
-    case .numbered(let numbered):
-      values = numbered.enumerated().map { index, parameter in
-        switch parameter {
-        case .value(let value): "?\(index + 1) = \(value.debugDescription)"
-        case .date: "?\(index + 1) is a date"
-        case .function: "?\(index + 1) is a closure"
-        }
-      }
-    }
-    let sql = "\(condition) ORDER BY \(order)\(window.sql)"
-    return ([String(sql.dropFirst())] + values).joined(separator: ", ")
-  }
+  /// The order and the limit as SQL.
+  package var orderAndLimit: String { "ORDER BY \(order)\(window.sql)" }
 
   /// The query in rowid order, unless an order was requested or decides which rows are selected; in
   /// rowid order, the rows of a chunk share pages, whatever their keys are.

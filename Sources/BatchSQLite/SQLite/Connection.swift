@@ -173,6 +173,9 @@ package final class Connection {
   /// triggers.
   package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
+  /// The number of rows that statements and triggers have changed since the connection was opened.
+  package var totalChanges: Int { Int(unsafe sqlite3_total_changes64(database)) }
+
   /// Whether a row violates a foreign key that is checked at the end of the transaction.
   package var hasUnresolvedForeignKeys: Bool {
     var count: Int32 = 0

@@ -128,8 +128,6 @@ extension SQLValue {
 
 package enum StatementParameter: Sendable {
   case value(SQLValue)
-  /// A date, which often is the time of the call.
-  case date(SQLValue)
   case function(SwiftFunction)
 }
 
@@ -137,7 +135,7 @@ extension Statement {
   package func bind(_ parameters: [StatementParameter]) throws(BatchError) {
     for (index, parameter) in parameters.enumerated() {
       switch parameter {
-      case .value(let value), .date(let value): try bind(value, at: index + 1)
+      case .value(let value): try bind(value, at: index + 1)
       case .function(let function): try check(bindFunction(function, at: index + 1))
       }
     }

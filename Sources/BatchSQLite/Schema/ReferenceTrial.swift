@@ -4,7 +4,7 @@ import BatchIdentifiers
 /// Looks up whether the rows that new values refer to exist, for messages: SQLite does not say
 /// which foreign key is violated.
 struct ReferenceTrial {
-  private struct Reference {
+  private struct ParentQuery {
     let sql: String
     /// The indexes of the referring columns among the values.
     let places: [Int]
@@ -12,7 +12,7 @@ struct ReferenceTrial {
     let table: String
   }
 
-  private let references: [Reference]
+  private let references: [ParentQuery]
 
   /// Makes a trial of the foreign keys of a table whose columns are all among `columns`, and one of
   /// which is among `changed`.
@@ -55,7 +55,7 @@ struct ReferenceTrial {
         includesOwn || !SQLName.equal(table, entity.table)
       else { return nil }
       let condition = targets.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
-      return Reference(
+      return ParentQuery(
         sql: "SELECT 1 FROM \(SQLName.quoted(table)) WHERE \(condition)",
         places: places,
         columns: parts.map(\.column),

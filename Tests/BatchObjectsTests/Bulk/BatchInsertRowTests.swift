@@ -58,7 +58,7 @@ private final class Part: ManagedObject, PersistentModel {
     return try context.execute(request)
   }
 
-  @Test(arguments: 0..<25) func `an error names the row, its property and how many rows stay`(
+  @Test(arguments: 0..<25) func `an error names the row, its property and how many are done`(
     bad: Int
   ) async throws {
     typealias Spoil = (inout BatchInsertRequest<Part>.Row) -> Void
@@ -83,7 +83,10 @@ private final class Part: ManagedObject, PersistentModel {
       #expect(failure.cause.code == error?.code)
       let text = error?.description ?? ""
       #expect(text.hasPrefix("row \(bad + 1) of Part: "), "\(text)")
-      #expect(text.contains(stay == 0 ? "no row was written" : "; \(stay) rows stay"), "\(text)")
+      #expect(
+        text.contains(stay == 0 ? "no row was written" : "; \(stay) rows are done"),
+        "\(text)"
+      )
       if let property = fault.property, let value = fault.value {
         #expect(text.contains("(\(property) is \(value.debugDescription))"), "\(text)")
       }
@@ -127,6 +130,35 @@ private final class Part: ManagedObject, PersistentModel {
     #expect(error?.insertFailure?.index == nil)
     #expect(error?.insertFailure?.committed == 20)
     #expect(try TestDatabase.texts(path, "SELECT count(*) FROM parts") == ["20"])
+  }
+
+  @Test(arguments: [1, 2, 100]) func `a trigger may insert into the same table`(
+    chunkSize: Int
+  ) async throws {
+    for resolution in [BatchInsertRequest<Part>.Conflict.error, .ignore, .update] {
+      let (path, context) = try await parts()
+      try TestDatabase.make(
+        in: directory,
+        """
+        CREATE TRIGGER copies AFTER INSERT ON parts WHEN NEW.name NOT LIKE 'x%'
+        BEGIN INSERT INTO parts (name) VALUES ('x' || NEW.name); END
+        """
+      )
+      var request = BatchInsertRequest<Part>(["a", "b", "c", "d"]) { name, row in
+        row.set(\.name, to: name)
+      }
+      request.chunkSize = chunkSize
+      request.conflict = resolution
+      #expect(try context.execute(request).count == 4)
+      #expect(
+        try TestDatabase.texts(
+          path,
+          "SELECT group_concat(name) FROM (SELECT name FROM parts ORDER BY name)"
+        )
+          == ["a,b,c,d,xa,xb,xc,xd"]
+      )
+      try TestDatabase.make(in: directory, "DROP TABLE parts")
+    }
   }
 
   @Test func `a chunk also ends after 16 MB`() async throws {

@@ -12,9 +12,14 @@ private final class Order: ManagedObject, PersistentModel {
     table: "orders",
     properties: [
       .attribute("id", \.id), .attribute("cents", \.cents), .attribute("done", \.done),
-      .attribute("placed", \.placed, as: .iso8601),
+      .attribute("placed", \.placed, as: .iso8601), .attribute("name", \.name),
+      .attribute("at", \.at, as: .unixSeconds), .attribute("since", \.since, as: .referenceSeconds),
     ]
   )
+
+  var name: String { self[\.name] }
+  var at: Date { self[\.at] }
+  var since: Date { self[\.since] }
 
   var id: Int { self[\.id] }
   var cents: Int { self[\.cents] }
@@ -37,12 +42,13 @@ private final class Order: ManagedObject, PersistentModel {
       in: directory,
       """
       CREATE TABLE orders (
-        id INTEGER PRIMARY KEY, cents INTEGER, done INTEGER NOT NULL DEFAULT 0, placed TEXT
+        id INTEGER PRIMARY KEY, cents INTEGER, done INTEGER NOT NULL DEFAULT 0, placed TEXT,
+        name TEXT, at REAL, since REAL
       )
       """,
       """
       WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 100)
-      INSERT INTO orders SELECT i, i * 10, 0, '2026-01-01T00:00:00Z' FROM c
+      INSERT INTO orders SELECT i, i * 10, 0, '2026-01-01T00:00:00Z', 'order ' || i, 0, 0 FROM c
       """
     )
     container = try await ModelContainer(
@@ -95,12 +101,13 @@ private final class Order: ManagedObject, PersistentModel {
     #expect(try await run(descriptor(over: cents, before: day), fails: true).state == .failed)
     #expect(try done() == "40 1")
     let others: [(FetchDescriptor<Order>, String)] = [
-      (descriptor(over: 500, before: day), "?1 = 0"),
+      (descriptor(over: 500, before: day), "greaterThan cents 500"),
       (descriptor(over: cents, before: day, limit: 50), "LIMIT 50"),
       (descriptor(over: cents, before: day, sorted: true), "DESC"),
       (FetchDescriptor<Order>(), "is now \"ORDER BY"),
       (
-        FetchDescriptor<Order>(predicate: #Predicate { $0.cents >= cents && $0.placed < day }), ">="
+        FetchDescriptor<Order>(predicate: #Predicate { $0.cents >= cents && $0.placed < day }),
+        "greaterThanOrEqual cents 0"
       ),
     ]
     for (other, difference) in others {
@@ -114,6 +121,104 @@ private final class Order: ManagedObject, PersistentModel {
     let summary = try await run(descriptor(over: cents, before: day + 60), fails: false)
     #expect(summary.state == .completed && summary.outcomes.succeeded == 100)
     #expect(try done() == "100 1")
+  }
+
+  private struct Pair {
+    let first: Predicate<Order>
+    let second: Predicate<Order>
+    let isSame: Bool
+  }
+
+  /// Predicates with other captured values.
+  private static func pairs() -> [Pair] {
+    var pairs: [Pair] = []
+    func add<Value>(
+      _ values: (Value, Value),
+      same: Bool = false,
+      _ make: (Value) -> Predicate<Order>
+    ) {
+      pairs.append(Pair(first: make(values.0), second: make(values.1), isSame: same))
+    }
+    // Evaluated in Swift.
+    add((2, 3)) { k in #Predicate { $0.cents * k > 0 } }
+    add((7, 1_001)) { k in #Predicate { $0.cents % k != 2_000 } }
+    for same in [false, true] {
+      let texts = ("order", same ? "order" : "rder ")
+      add(texts, same: same) { text in #Predicate { $0.name.contains(text) } }
+      add(("o", same ? "o" : "n"), same: same) { text in #Predicate { $0.name > text } }
+      add(texts, same: same) { text in
+        #Predicate { $0.name.localizedStandardContains(text) }
+      }
+    }
+    // The elements of a set have another order in each process, and in each capacity.
+    for count in [3, 301, 5_001] {
+      let (ids, names) = (Set(1...count), Set((1...count).map { "order \($0)" }))
+      var (sameIDs, sameNames) = (ids, names)
+      sameIDs.reserveCapacity(100_000)
+      sameNames.reserveCapacity(100_000)
+      add((ids, sameIDs), same: true) { set in #Predicate { $0.cents > 0 || set.contains($0.id) } }
+      add((names, sameNames), same: true) { set in
+        #Predicate { $0.cents > 0 || set.contains($0.name) }
+      }
+      add((ids, ids.union([100_000]))) { set in #Predicate { $0.cents > 0 || set.contains($0.id) } }
+      add((names, names.union(["x"]))) { set in
+        #Predicate { $0.cents > 0 || set.contains($0.name) }
+      }
+    }
+    // Dates, however they are stored and compared.
+    let (now, later) = (Date(timeIntervalSince1970: 1_790_000_000), Date.now)
+    add((now, later), same: true) { date in #Predicate { $0.at < date } }
+    add((now, later), same: true) { date in #Predicate { $0.at <= date } }
+    add((now, later), same: true) { date in #Predicate { $0.at != date } }
+    add((now, later), same: true) { date in #Predicate { !($0.at > date) } }
+    add((now, later), same: true) { date in #Predicate { $0.since != date } }
+    add((now, later), same: true) { date in #Predicate { $0.since < date } }
+    add((now...later, now...(later + 5)), same: true) { dates in
+      #Predicate { $0.cents > 0 || dates.contains($0.at) }
+    }
+    add(([now], [later]), same: true) { dates in
+      #Predicate { $0.cents > 0 || dates.contains($0.placed) }
+    }
+    // Other operators over the same values.
+    let (text, k) = ("order", 5)
+    pairs += [
+      Pair(
+        first: #Predicate { $0.name.contains(text) },
+        second: #Predicate { $0.name.starts(with: text) },
+        isSame: false
+      ),
+      Pair(
+        first: #Predicate { $0.cents * k > 5 },
+        second: #Predicate { $0.cents + k > 5 },
+        isSame: false
+      ),
+      Pair(
+        first: #Predicate { $0.cents > k && $0.name.contains(text) },
+        second: #Predicate { $0.id + k > k && $0.name.contains(text) },
+        isSame: false
+      ),
+    ]
+    return pairs
+  }
+
+  @Test func `a fetch is compared by its expressions and the values that it captures`() async throws
+  {
+    for (number, pair) in Self.pairs().enumerated() {
+      try TestDatabase.make(in: directory, "UPDATE orders SET done = 0")
+      #expect(try await run(FetchDescriptor(predicate: pair.first), fails: true).state == .failed)
+      let before = try done()
+      do {
+        let summary = try await run(FetchDescriptor(predicate: pair.second), fails: false)
+        #expect(pair.isSame && summary.state == .completed, "pair \(number): \(pair.second)")
+        #expect(try done() == "100 1")
+      } catch let error as BatchError {
+        #expect(!pair.isSame && error.code == .otherRun, "pair \(number): \(error)")
+        #expect(error.remedy?.contains("over: nil") == true)
+        #expect(try done() == before)
+        try await run(FetchDescriptor(predicate: pair.first), fails: false)
+        #expect(try done() == "100 1", "pair \(number)")
+      }
+    }
   }
 
   @Test func `a run of another fetch is resumed without identifiers`() async throws {
