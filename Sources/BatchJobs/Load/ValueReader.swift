@@ -1,5 +1,5 @@
 import BatchIdentifiers
-package import BatchRuns
+import BatchRuns
 
 /// Reads the values of a field as the type that it has.
 package struct ValueReader: Sendable {

@@ -1,7 +1,7 @@
 #if PostgreSQL
 package import BatchJobs
 package import BatchRuns
-package import BatchIdentifiers
+import BatchIdentifiers
 
 /// What a run in tables does: the action of a job, or the undo of one of its runs.
 package enum TableWork: Sendable {

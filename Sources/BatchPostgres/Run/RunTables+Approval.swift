@@ -1,6 +1,6 @@
 #if PostgreSQL
 import BatchRuns
-package import BatchIdentifiers
+import BatchIdentifiers
 
 extension RunTables {
   /// Approves a plan as the session's role and the user of this process, inside the caller's

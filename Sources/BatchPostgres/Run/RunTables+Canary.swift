@@ -1,6 +1,6 @@
 #if PostgreSQL
 import BatchRuns
-package import BatchIdentifiers
+import BatchIdentifiers
 
 extension RunTables {
   /// Whether all positions of a run may be worked on, including those that are not in its canary.
