@@ -141,8 +141,10 @@ package struct TableRecords: RunRecords {
         let text = try tables.snapshot(ofRun: run.run, in: session)?.control
         var control = text.flatMap { RunControl(sharedText: $0) } ?? RunControl()
         try control.apply(change, to: work.cause.policy)
-        try tables.request(control.withoutActions.sharedText, of: run.run, in: session)
-        try tables.note(control.actions ?? [], of: run.run, in: session)
+        // The record of the run has them.
+        let actions = control.actions.take() ?? []
+        try tables.request(control.sharedText, of: run.run, in: session)
+        try tables.note(actions, of: run.run, in: session)
         return control
       }
     }

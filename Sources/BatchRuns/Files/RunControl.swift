@@ -90,8 +90,8 @@ public struct RunControl: Hashable, Sendable, Codable {
     actions?.note(asked)
   }
 
-  /// What is in force, without what was asked to that end.
-  package var withoutActions: RunControl {
+  /// What is in force, without the record of how it came about.
+  package var inForce: RunControl {
     var control = self
     control.actions = nil
     control.resumptions = nil

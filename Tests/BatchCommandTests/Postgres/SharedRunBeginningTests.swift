@@ -71,6 +71,9 @@ import Testing
     pooled: Bool
   ) async throws {
     let job = try job(pooled: pooled)
+    // Its selection waits, so that it is not over before it is seen.
+    let gate = try job.database.session()
+    try gate.execute("SELECT pg_advisory_lock(5)")
     let process = try job.start()
     // Until the first connection exists: a process that cannot connect at all fails at once.
     try await job.database.wait(
@@ -84,7 +87,8 @@ import Testing
       DO $$ BEGIN
         FOR attempt IN 1..50 LOOP
           PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
-          WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.5;
+          WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.5
+            AND (pid <> \(gate.backend()) OR attempt > 25);
           PERFORM pg_stat_clear_snapshot();
           PERFORM pg_sleep(0.02);
         END LOOP;
