@@ -85,6 +85,7 @@ struct SharedJob {
       DO $$ BEGIN
         FOR attempt IN 1..12000 LOOP
           IF \(condition) THEN RETURN; END IF;
+          PERFORM pg_stat_clear_snapshot();
           PERFORM pg_sleep(0.005);
         END LOOP;
         RAISE EXCEPTION 'nothing has come of it';
