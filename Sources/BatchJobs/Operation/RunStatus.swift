@@ -128,7 +128,7 @@ extension RunStatus: Encodable {
       try container.encode(sharing.spansDone, forKey: .spansDone)
     }
     try container.encode(undo?.run, forKey: .undoneBy)
-    try container.encodeIfPresent(requests?.inForce, forKey: .requests)
+    try container.encodeIfPresent(requests?.valid, forKey: .requests)
     if !actions.isEmpty { try container.encode(actions, forKey: .actions) }
     try container.encode(next.name, forKey: .next)
     try container.encode(next.words, forKey: .nextWords)

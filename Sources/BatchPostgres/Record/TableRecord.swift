@@ -218,25 +218,30 @@ package final class TableRecord: RunRecord {
 
   /// Removes requests to processes that no longer exist.
   ///
+  /// Of a process of this machine that was killed just now, this waits until it is known to be gone:
+  /// what it holds, and what was asked of it, would otherwise count until its lease is over.
+  ///
   /// - Returns: Whether other processes send heartbeats; those of this machine must exist.
   private func prepare(toTakePartIn run: TableRun) async throws(BatchError) -> Bool {
     let (tables, lease) = (requireTables(), lease)
-    return try await opening.persistently(within: lease) { session throws(BatchError) in
-      // Somebody may have dropped one.
-      if try !tables.exist(in: session) {
-        try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+    while true {
+      let hasOthers = try await opening.persistently(within: lease) {
+        session throws(BatchError) -> Bool? in
+        // Somebody may have dropped one.
+        if try !tables.exist(in: session) {
+          try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+        }
+        let hosts = try tables.hosts(ofRun: run.run, in: session)
+        if hosts.contains(where: { $0.isMissing && $0.isAlive(within: lease) }) { return nil }
+        if !hosts.contains(where: { $0.isAlive(within: lease) }) {
+          try tables.request(nil, of: run.run, in: session)
+        }
+        let hasOthers = hosts.contains { $0.isHeard(within: lease) }
+        if !hasOthers { try tables.noteResumption(of: run.run, in: session) }
+        return hasOthers
       }
-      let hosts = try tables.hosts(ofRun: run.run, in: session)
-      if !hosts.contains(where: { $0.isAlive(within: lease) }) {
-        try tables.request(nil, of: run.run, in: session)
-      }
-      let ownName = ProcessInfo.processInfo.hostName
-      let hasOthers = hosts.contains { host in
-        host.isHeard(within: lease)
-          && (host.name != ownName || kill(host.process, 0) == 0 || errno != ESRCH)
-      }
-      if !hasOthers { try tables.noteResumption(of: run.run, in: session) }
-      return hasOthers
+      if let hasOthers { return hasOthers }
+      try? await Task.sleep(for: .milliseconds(250))
     }
   }
 

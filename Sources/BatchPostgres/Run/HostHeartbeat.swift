@@ -31,8 +31,9 @@ package struct HostHeartbeat: Sendable {
 
   /// Enters the process in the run, if the run is unfinished.
   ///
-  /// The rows of processes on the same machine that fell silent become exits, so that a scheduler
-  /// that restarts a killed process does not add a row each time.
+  /// The rows of processes on the same machine that fell silent, or do not exist any more, become
+  /// exits. So a scheduler that restarts a killed process does not add a row each time, and the new
+  /// process does not wait for the lease of the killed one.
   package func join(
     name: String,
     process: Int32,
@@ -48,15 +49,20 @@ package struct HostHeartbeat: Sendable {
         """,
       values: [.text(run), .text(host), .text(name), .integer(Int64(process))]
     )
+    let gone = try tables.hosts(ofRun: run, in: session).filter(\.isGone).map(\.host)
     let silent = PostgresStatement(
       sql: """
         WITH silent AS (
           DELETE FROM \(tables.host) WHERE run = $1::uuid AND name = $2 AND host <> $3::uuid
-            AND clock_timestamp() - seen_at > $4 * interval '1 millisecond' RETURNING *)
+            AND (clock_timestamp() - seen_at > $4 * interval '1 millisecond' OR host::text = ANY (string_to_array($5, ' ')))
+          RETURNING *)
         INSERT INTO \(tables.exit) (run, host, name, process, exited_at, state, reason, done)
         SELECT run, host, name, process, seen_at, 'silent', NULL, done FROM silent ON CONFLICT DO NOTHING
         """,
-      values: [.text(run), .text(name), .text(host), .integer(Int64(lease.milliseconds))]
+      values: [
+        .text(run), .text(name), .text(host), .integer(Int64(lease.milliseconds)),
+        .text(gone.joined(separator: " ")),
+      ]
     )
     try session.executeAtEase([joined, silent, tables.exitsBeyondLimit(ofRun: run)])
   }

@@ -1,5 +1,6 @@
 #if PostgreSQL
 package import BatchIdentifiers
+import BatchPlatform
 
 extension RunTables {
   /// The most exits of processes that a run keeps, the newest ones, since a scheduler may restart a
@@ -137,7 +138,21 @@ package struct HostSnapshot: Sendable, Hashable {
   /// How it ended its part; nil if it takes part, or went silent.
   package fileprivate(set) var exit: HostExit?
 
-  package func isAlive(within lease: Duration) -> Bool { exit == nil && silence < lease }
+  package func isAlive(within lease: Duration) -> Bool {
+    exit == nil && silence < lease && !isGone
+  }
+
+  /// Whether it was a process of this machine that does not exist any more.
+  ///
+  /// It must have missed heartbeats too: containers may share the name of a machine, but do not see
+  /// each other's processes.
+  package var isGone: Bool { isMissing && silence > .milliseconds(2_500) }
+
+  /// Whether this machine has no such process.
+  package var isMissing: Bool {
+    exit == nil && name == ProcessInfo.processInfo.hostName && kill(process, 0) != 0
+      && errno == ESRCH
+  }
 
   /// Whether it has sent one of its last heartbeats; a process that misses some may be waiting.
   package func isHeard(within lease: Duration) -> Bool { isAlive(within: min(lease, .seconds(5))) }

@@ -91,7 +91,7 @@ public struct RunControl: Hashable, Sendable, Codable {
   }
 
   /// What is in force, without the record of how it came about.
-  package var inForce: RunControl {
+  package var valid: RunControl {
     var control = self
     control.actions = nil
     control.resumptions = nil
