@@ -84,9 +84,14 @@ let package = Package(
       swiftSettings: settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
     ),
     .target(
+      name: "BatchParquet",
+      dependencies: ["CLZ4"],
+      swiftSettings: settings + [.strictMemorySafety()]
+    ),
+    .target(
       name: "BatchRuns",
       dependencies: [
-        "BatchIdentifiers", "BatchPlatform",
+        "BatchIdentifiers", "BatchParquet", "BatchPlatform",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -102,7 +107,7 @@ let package = Package(
     .target(
       name: "BatchSQLite",
       dependencies: [
-        "BatchJobs", "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSQLite",
+        "BatchJobs", "BatchRuns", "BatchParquet", "BatchIdentifiers", "BatchPlatform", "CSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -219,16 +224,23 @@ let package = Package(
       swiftSettings: settings
     ),
     .testTarget(
+      name: "BatchParquetTests",
+      dependencies: ["BatchParquet", "BatchTestSupport"],
+      swiftSettings: settings
+    ),
+    .testTarget(
       name: "BatchRunsTests",
       dependencies: [
-        "BatchRuns", "BatchIdentifiers", "BatchTestSupport",
+        "BatchRuns", "BatchParquet", "BatchIdentifiers", "BatchTestSupport",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings
     ),
     .testTarget(
       name: "BatchSQLiteTests",
-      dependencies: ["BatchSQLite", "BatchRuns", "BatchIdentifiers", "BatchTestSupport"],
+      dependencies: [
+        "BatchSQLite", "BatchJobs", "BatchRuns", "BatchIdentifiers", "BatchTestSupport",
+      ],
       swiftSettings: settings
     ),
     .testTarget(

@@ -42,6 +42,10 @@ struct PlanText {
     return "\(rows) in chunks of \(first.grouped) at first"
   }
 
+  private static func listed(_ types: [String: String]) -> String {
+    types.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+  }
+
   private var facts: [(label: String, text: String)] {
     let server = report.server.map { ", PostgreSQL \($0), as \(report.role ?? "")" }
     let key = report.key.joined(separator: ", ")
@@ -57,6 +61,7 @@ struct PlanText {
       )
     }
     if let digest = report.digest { facts.append(("digest", digest)) }
+    if let types = report.types { facts.append(("types", Self.listed(types))) }
     if let load = report.load {
       facts += load.files.prefix(5).enumerated().map { index, file in
         (
@@ -65,8 +70,7 @@ struct PlanText {
         )
       }
       if load.files.count > 5 { facts.append(("", "and \((load.files.count - 5).grouped) more")) }
-      let types = load.types.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-      facts.append(("types", types.joined(separator: ", ")))
+      facts.append(("types", Self.listed(load.types)))
       facts.append(("conflicts", load.conflictWords))
     } else if let file = report.identifiers {
       facts.append(("rows", "those in \(file), in its order"))

@@ -117,8 +117,10 @@ private struct Outputs {
       )
     )
     try check(plan, as: "plan", in: directory)
-    try write(JobText.export(to: "odd.ndjson", entity: "odd"))
-    try check(plan, as: "plan", in: directory)
+    for format in ["ndjson", "parquet"] {
+      try write(JobText.export(to: "odd.\(format)", format: format, entity: "odd"))
+      try check(plan, as: "plan", in: directory)
+    }
     try directory.write("label\nx\n", to: "many.csv")
     try write(
       """

@@ -8,9 +8,12 @@ import Testing
   private static let imports: [String: Set<String>] = [
     "BatchPlatform": [],
     "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
-    "BatchRuns": ["BatchPlatform", "BatchIdentifiers"],
+    "BatchParquet": ["CLZ4"],
+    "BatchRuns": ["BatchPlatform", "BatchIdentifiers", "BatchParquet"],
     "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSpawn"],
-    "BatchSQLite": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "CSQLite"],
+    "BatchSQLite": [
+      "BatchPlatform", "BatchIdentifiers", "BatchParquet", "BatchRuns", "BatchJobs", "CSQLite",
+    ],
     "BatchPostgres": [
       "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "CPostgres",
     ],

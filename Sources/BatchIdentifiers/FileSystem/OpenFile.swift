@@ -1,4 +1,4 @@
-internal import SystemPackage
+package import SystemPackage
 
 /// A file open for reading, shared by all lists stored in it.
 ///
@@ -43,7 +43,7 @@ final class OpenFile: Sendable {
 
 extension FileDescriptor {
   /// Fills the first `count` bytes of an array with those from `offset` on; `path` is for messages.
-  func read(
+  package func read(
     _ count: Int,
     into bytes: inout [UInt8],
     at offset: Int,

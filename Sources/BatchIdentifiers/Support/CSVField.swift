@@ -8,7 +8,8 @@ package enum CSVField {
   package static func append(_ bytes: UnsafeRawBufferPointer, to line: inout [UInt8]) -> Bool {
     // The loop has no exit, so that it looks at many bytes at once.
     var special: UInt8 = 0
-    for unsafe byte in unsafe bytes {
+    for index in bytes.indices {
+      let byte = unsafe bytes[index]
       special |=
         byte == UInt8(ascii: "\"") || byte == UInt8(ascii: ",") || byte == 0x0a || byte == 0x0d
           || byte >= 0x80

@@ -17,7 +17,8 @@ package enum JSONString {
     json.append(UInt8(ascii: "\""))
     // Most texts need no escape. The loop has no exit, so that it looks at many bytes at once.
     var special: UInt8 = 0
-    for unsafe byte in unsafe bytes {
+    for index in bytes.indices {
+      let byte = unsafe bytes[index]
       special |=
         byte < 0x20 || byte >= 0x80 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
         ? 1 : 0

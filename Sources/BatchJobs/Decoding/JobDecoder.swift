@@ -222,7 +222,11 @@ extension JobDecoder {
       switch kind {
       case .update: ["set", "unchanged"]
       case .delete: ["archive"]
-      case .export: ["file", "folder", "format", "columns", "overwrite", "invalidText"]
+      case .export:
+        [
+          "file", "folder", "format", "columns", "overwrite", "invalidText", "types", "onMismatch",
+          "compression",
+        ]
       case .transform: ["columns", "writes", "handler", "command", "timeout", "invalidText"]
       case .load:
         ["files", "format", "into", "columns", "names", "types", "onConflict", "null", "delimiter"]
@@ -280,11 +284,28 @@ extension JobDecoder {
     section.requireOne(of: ["file", "folder"])
     return Job.Export(
       file: file ?? folder ?? "",
-      format: section.oneOf("format", required: true) ?? .ndjson,
+      format: decodeFormat(&section),
       columns: section.strings("columns"),
       overwrite: section.boolean("overwrite") ?? false,
       isInParts: file == nil && folder != nil,
       invalidText: section.oneOf("invalidText") ?? .replace
+    )
+  }
+
+  private func decodeFormat(_ section: inout JobSection) -> Job.ExportFormat {
+    let name = section.name("format", among: Job.ExportFormat.names, required: true)
+    guard name == "parquet" else {
+      for key in ["types", "onMismatch", "compression"] {
+        section.refuse(key, "only the format \"parquet\" has it")
+      }
+      return .lines(name.flatMap(RowFormat.init) ?? .ndjson)
+    }
+    return .parquet(
+      Job.Parquet(
+        types: section.columnTypes("types"),
+        onMismatch: section.oneOf("onMismatch") ?? .fail,
+        compression: section.oneOf("compression") ?? .snappy
+      )
     )
   }
 

@@ -1,6 +1,6 @@
 import BatchRuns
 
-/// Values that only a load has.
+/// Values that only loads and exports have.
 extension JobSection {
   mutating func character(_ key: String) -> Character? {
     value(key, required: false, expected: "a character") { value in
@@ -17,6 +17,20 @@ extension JobSection {
     var choices: [String: Choice] = [:]
     for member in section.members { choices[member.key] = section.oneOf(member.key) }
     return choices
+  }
+
+  /// Reads an object of types of columns.
+  mutating func columnTypes(_ key: String) -> [String: Job.ColumnType] {
+    guard let value = member(key, required: false) else { return [:] }
+    var section = JobSection(value, at: path.appending(key), decoder: decoder)
+    var types: [String: Job.ColumnType] = [:]
+    for member in section.members {
+      let expected = "one of \(Job.ColumnType.names.joined(separator: ", "))"
+      types[member.key] = section.value(member.key, required: false, expected: expected) {
+        $0.asString.flatMap { Job.ColumnType($0) }
+      }
+    }
+    return types
   }
 
   /// Reads what a load does about existing rows: a name, or the key of the rows to update.

@@ -85,7 +85,12 @@ extension Job.Action {
       var file = export.file
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
       members[export.isInParts ? "folder" : "file"] = .string(file.string)
-      members["format"] = .string(export.format.rawValue)
+      members["format"] = .string(export.format.name)
+      if case .parquet(let parquet) = export.format {
+        members["types"] = .object(parquet.types.mapValues { .string($0.name) })
+        members["onMismatch"] = .string(parquet.onMismatch.rawValue)
+        members["compression"] = .string(parquet.compression.rawValue)
+      }
       members["columns"] = CanonicalJSON(export.columns)
       // The default is omitted, as in versions that do not have this setting; likewise for a
       // transform.

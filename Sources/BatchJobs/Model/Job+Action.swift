@@ -108,7 +108,7 @@ extension Job {
     /// The file to write; for an export in parts, the folder for its files.
     public var file: FilePath
     /// The format of the file.
-    public var format: RowFormat
+    public var format: ExportFormat
     /// The columns to write, in order; nil for all.
     public var columns: [String]?
     /// Whether a file that the job did not create may be replaced.
@@ -122,7 +122,7 @@ extension Job {
     /// Makes an export.
     public init(
       file: FilePath,
-      format: RowFormat,
+      format: ExportFormat,
       columns: [String]? = nil,
       overwrite: Bool = false,
       isInParts: Bool = false,

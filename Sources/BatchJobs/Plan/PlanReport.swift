@@ -184,6 +184,8 @@ public struct PlanReport: Sendable, Encodable {
   public package(set) var digest: String?
   /// What a load reads; nil for other actions.
   public package(set) var load: Load?
+  /// The types of the columns of a Parquet file, by name; nil for other outputs.
+  public package(set) var types: [String: String]?
   /// The version of the server; nil on SQLite.
   public package(set) var server: String?
   /// The role that is used on the server; nil on SQLite.

@@ -304,6 +304,7 @@ struct PostgresFilePlan: RunPlan {
     }
     let writer = try part.session.openOutput(
       header: export.header,
+      nil,
       overwriting: action.overwrite,
       permissions: job.files.permissions
     )

@@ -234,6 +234,7 @@ extension JobPlan: StoreRunPlan {
       }
       let writer = try part.session.openOutput(
         header: export.header,
+        export.format,
         overwriting: action.overwrite,
         permissions: job.files.permissions
       )

@@ -55,11 +55,6 @@ package struct PostgresError: DatabaseError, CustomStringConvertible {
   }
 }
 
-extension BatchError.Code {
-  /// A value does not fit its type, or an expression has no value for a row.
-  public static let invalidValue = Self(rawValue: "invalidValue")
-}
-
 extension BatchError {
   /// The error for a schema that a session has not verified.
   static func otherSchema(at address: ServerAddress) -> BatchError {

@@ -14,6 +14,8 @@ package struct PostgresExport: Sendable {
   private let encoder: Encoder
   private let isRequired: Bool
   package let header: [UInt8]
+  /// The format of the lines.
+  package let format: RowFormat
 
   /// An export of the named columns of the rows that a key identifies, or of all columns.
   ///
@@ -37,6 +39,7 @@ package struct PostgresExport: Sendable {
     }
     let values = LineEncoder(format, columns)
     header = values.header
+    self.format = format
     // The server writes a `bytea` as hexadecimal digits, and those of a large one exceed its limit for a row.
     let isByServer = isByServer && format == .csv && !columns.contains { $0.form == .blob }
     encoder = isByServer ? .fields(CSVLineEncoder(columns)) : .values(values)

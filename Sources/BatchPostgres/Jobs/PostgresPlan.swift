@@ -285,6 +285,14 @@ package struct PostgresPlan: Sendable {
         try query.table.requireColumn(named: name)
       }
     }
+    guard case .lines(let format) = export.format else {
+      throw BatchError(
+        .invalidJob,
+        "a Parquet file cannot be written from PostgreSQL yet",
+        at: job.place(of: JobPath("action", "format")),
+        remedy: "export \"csv\" or \"ndjson\""
+      )
+    }
     var action = export
     let place = job.place(of: .exportFile)
     if !export.isInParts {
@@ -296,7 +304,7 @@ package struct PostgresPlan: Sendable {
       of: query.table,
       key: query.key,
       export.columns,
-      as: export.format,
+      as: format,
       condition: recheck,
       parameters: query.parameters,
       path: query.path

@@ -173,13 +173,13 @@ package final class TablePart: RunPart {
       return worker
     }
     let policy = cause.policy.skip.failurePolicy(of: run.total)
-    if case .export(let export, let action) = plan.work {
+    if case .export(let export, _) = plan.work {
       guard let folder = plan.exportFolder else {
         preconditionFailure("an export to one file is a run of one host")
       }
       return ExportPartsProcessor(
         export: export,
-        format: action.format,
+        format: export.format,
         folder: folder,
         parts: parts,
         recorded: recordedParts,
@@ -339,14 +339,14 @@ package final class TablePart: RunPart {
   /// Publishes the manifest of an export to parts; each host does so, before the run counts as
   /// finished.
   private func publishParts() async throws(BatchError) {
-    guard case .export(_, let action) = plan.work, let folder = plan.exportFolder else { return }
+    guard case .export(let export, _) = plan.work, let folder = plan.exportFolder else { return }
     let (parts, total) = (parts, run.total)
     let recorded = try await own.persistently(within: lease) { session throws(BatchError) in
       try parts.recorded(ofPositions: total, in: session)
     }
     let files = Set(recorded.map(\.file))
     try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
-    let manifest = parts.manifest(ofJob: cause.name, action.format, recorded)
+    let manifest = parts.manifest(ofJob: cause.name, export.format, recorded)
     try folder.publish(manifest, naming: recorded, ofRun: run.run)
   }
 }

@@ -47,6 +47,20 @@ package struct PassedOver: Hashable, Sendable {
     }
   }
 
+  /// Those of some numbers, counted from the first of them.
+  package func part(_ numbers: Range<Int>) -> PassedOver {
+    var part = PassedOver()
+    for kind in Self.kinds {
+      for range in self[keyPath: kind].ranges where range.overlaps(numbers) {
+        let (range, first) = (range.clamped(to: numbers), numbers.lowerBound)
+        part[keyPath: kind].insert(
+          contentsOf: (range.lowerBound - first)..<(range.upperBound - first)
+        )
+      }
+    }
+    return part
+  }
+
   /// The kinds, in the order of their numbers in the packed form.
   private static var kinds: [WritableKeyPath<PassedOver, RangeSet<Int>>] {
     [\.unchanged, \.vanished, \.noLongerMatching]

@@ -82,7 +82,7 @@ package final class ExportFile {
     do {
       file = try FileDescriptor.open(
         partial,
-        .writeOnly,
+        .readWrite,
         options: [.create, .noFollow, .closeOnExec, .nonBlocking],
         permissions: permissions
       )
@@ -139,7 +139,7 @@ package final class ExportFile {
     do {
       file = try FileDescriptor.open(
         self.partial,
-        .writeOnly,
+        .readWrite,
         options: [.noFollow, .closeOnExec, .nonBlocking]
       )
     } catch {
@@ -170,6 +170,23 @@ package final class ExportFile {
   package func append(_ lines: [UInt8]) throws(BatchError) {
     try FileSystem.write(lines, to: file, at: partial)
     count += lines.count
+  }
+
+  /// Reads some of the bytes that were written.
+  package func read(_ count: Int, at offset: Int) throws(BatchError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try file.read(count, into: &bytes, at: offset, of: partial)
+    return bytes
+  }
+
+  /// The error for bytes that differ from those that were written.
+  package var isDamaged: BatchError {
+    BatchError(
+      .damagedFile,
+      "the unfinished output is not as this job wrote it",
+      at: partial.string,
+      advice: "\(.repetition): it starts the output over"
+    )
   }
 
   package func synchronize() throws(BatchError) {

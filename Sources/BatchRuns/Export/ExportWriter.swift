@@ -5,62 +5,99 @@ import BatchPlatform
 package actor ExportWriter {
   private let executor = ThreadExecutor(label: "batch.output")
   private let file: ExportFile
+  /// The rows of a file whose rows are in groups; nil for a file of lines.
+  private var groups: RowGroups?
   private let overwrites: Bool
-  /// The positions whose lines are in the file, or that failed.
+  /// The positions whose rows are in the file, or that failed.
   private var done: DoneRanges
-  /// The failures among `done`, which have no lines.
+  /// The failures among `done`, which have no rows.
   private var failed: [FailedIdentifier]
-  /// How many texts in the lines are not UTF-8.
+  /// How many texts in the file are not UTF-8.
   private var invalidTexts: Int
-
   /// The passed-over positions since the last ``synchronize()``.
   private var passedOver = PassedOverRecord()
+  /// Chunks, or ends of chunks, whose rows are not in the file yet, but in a group.
+  private var waiting: [(positions: Range<Int>, result: ChunkResult, chunks: Int)] = []
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Continues a file with the lines of the positions `done`, except those that `failed`.
+  /// Continues a file with the rows of the positions `done`, except those that `failed`.
   ///
-  /// `invalidTexts` counts the texts in these lines that are not UTF-8. If `overwrites` is true,
-  /// the complete file may replace another.
+  /// `invalidTexts` counts the texts in these rows that are not UTF-8. If `overwrites` is true, the
+  /// complete file may replace another.
   package init(
     _ file: sending ExportFile,
+    _ format: RowGroups.Format?,
     done: DoneRanges,
     failed: [FailedIdentifier],
     invalidTexts: Int,
     overwrites: Bool
   ) {
     self.file = file
+    groups = format.map { RowGroups($0) }
     self.done = done
     self.failed = failed
     self.invalidTexts = invalidTexts
     self.overwrites = overwrites
   }
 
-  /// Appends the lines of a chunk; throws the error of a failure that exceeds the run's limit.
+  /// Appends the rows of a chunk; throws the error of a failure that exceeds the run's limit.
   package func append(
     _ lines: ExportedLines,
     at positions: Range<Int>,
     onFailure policy: FailurePolicy
   ) throws(BatchError) -> Commit {
     try executor.requireThread()
-    let policy = policy.after(failed.count)
+    let policy = policy.after(waiting.reduce(failed.count) { $0 + $1.result.failures.count })
     let result = lines.result
     if let failure = result.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error)
     }
-    try file.append(lines.bytes)
-    done.insert(DoneRanges.Row(positions, outcomes: result.outcomes, chunks: 1))
-    passedOver.append(result.passedOver, from: positions.lowerBound)
-    invalidTexts += lines.invalidTexts
-    if !result.failures.isEmpty {
-      let now = Date.now.formatted(.iso8601)
-      failed += result.failures.map {
-        FailedIdentifier(position: positions.lowerBound + $0.number, error: $0.error, failedAt: now)
+    if groups == nil {
+      try file.append(lines.bytes)
+      record(result, at: positions, chunks: 1)
+      invalidTexts += lines.invalidTexts
+    } else {
+      var first = 0
+      try groups?.append(lines.bytes) { group, last throws(BatchError) in
+        try append(group)
+        record(
+          result.part(first..<(last + 1)),
+          at: positions.lowerBound + first..<positions.lowerBound + last + 1,
+          chunks: 0
+        )
+        first = last + 1
       }
+      let rest = first..<positions.count
+      waiting.append((positions.dropFirst(first), result.part(rest), 1))
     }
     return Commit(outcomes: result.outcomes, duration: lines.duration)
+  }
+
+  /// Appends a group with the rows of all chunks that wait.
+  private func append(_ group: RowGroups.Group) throws(BatchError) {
+    try file.append(group.bytes)
+    invalidTexts += group.invalidTexts
+    recordWaiting()
+  }
+
+  private func recordWaiting() {
+    for (positions, result, chunks) in waiting { record(result, at: positions, chunks: chunks) }
+    waiting = []
+  }
+
+  /// Notes that positions are done, whose numbers begin with the first of them.
+  private func record(_ result: ChunkResult, at positions: Range<Int>, chunks: Int) {
+    if positions.isEmpty, chunks == 0 { return }
+    done.insert(DoneRanges.Row(positions, outcomes: result.outcomes, chunks: chunks))
+    passedOver.append(result.passedOver, from: positions.lowerBound)
+    if result.failures.isEmpty { return }
+    let now = Date.now.formatted(.iso8601)
+    failed += result.failures.map {
+      FailedIdentifier(position: positions.lowerBound + $0.number, error: $0.error, failedAt: now)
+    }
   }
 
   /// What a file contains.
@@ -106,6 +143,13 @@ extension ExportWriter: RunLedger {
     progress.invalidTexts = written.invalidTexts
     progress.outputIdentity = written.identity
     return written.failed.count == failedCount ? nil : written.failed
+  }
+
+  package func seal() throws(BatchError) {
+    try executor.requireThread()
+    if let group = groups?.takeGroup() { try append(group) }
+    recordWaiting()
+    try groups?.appendFooter(to: file)
   }
 
   /// Gives the complete file its final name.

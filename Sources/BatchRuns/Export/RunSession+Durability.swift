@@ -33,14 +33,16 @@ extension RunSession {
 
   /// Step 3: an export's incomplete file and its name, before the first record of its length.
   ///
-  /// For a resumed run, the file is opened.
+  /// For a resumed run, the file is opened. It has the format if its rows are in groups.
   package func openOutput(
     header: [UInt8],
+    _ format: RowGroups.Format?,
     overwriting overwrites: Bool,
     permissions: FilePermissions
   ) throws(BatchError) -> ExportWriter {
     ExportWriter(
       try outputFile(header: header, permissions: permissions),
+      format,
       done: done,
       failed: try failedOutput(),
       invalidTexts: progress.invalidTexts ?? 0,
@@ -77,6 +79,7 @@ extension RunSession {
     // The length of a complete output is recorded before it gets its final name. So if the process
     // is killed in between, the next one only has to rename the file. All failures are compared,
     // since a restored database may have the same number of different ones.
+    try await ledger.seal()
     try await record(.running, comparesFailures: true)
     try await copyPassedOver()
     try await ledger.finish(&progress)

@@ -7,6 +7,8 @@ extension BatchError.Code {
   public static let accessDenied = Self(rawValue: "accessDenied")
   /// The connection to a database server was lost or could not be made.
   public static let connectionLost = Self(rawValue: "connectionLost")
+  /// A value does not fit its type, or an expression has no value for a row.
+  public static let invalidValue = Self(rawValue: "invalidValue")
   /// A selected row no longer satisfies `where`, and the job's `recheck` stops the run.
   public static let noLongerMatching = Self(rawValue: "noLongerMatching")
   /// Rows have changed since they were read.
@@ -60,7 +62,7 @@ extension BatchError {
   /// an interrupt, a connection, a statement that does not compile.
   package var isAboutRows: Bool {
     if let error = underlying as? any DatabaseError { return error.isAboutRows }
-    return [.constraint, .handlerFailed, .invalidText, .notRestored].contains(code)
+    return [.constraint, .handlerFailed, .invalidText, .invalidValue, .notRestored].contains(code)
   }
 
   package var isTransient: Bool { [.busy, .connectionLost, .retryLater].contains(code) }

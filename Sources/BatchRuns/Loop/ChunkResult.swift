@@ -23,4 +23,16 @@ package struct ChunkResult: Sendable {
     passedOver.formUnion(part.passedOver, from: offset)
     failures += part.failures.map { ($0.number + offset, $0.error) }
   }
+
+  /// The result of some of the identifiers, numbered from the first of them.
+  package func part(_ numbers: Range<Int>) -> ChunkResult {
+    var part = ChunkResult()
+    part.passedOver = passedOver.part(numbers)
+    part.failures = failures.filter { numbers.contains($0.number) }.map {
+      ($0.number - numbers.lowerBound, $0.error)
+    }
+    part.succeeded =
+      numbers.count - part.passedOver.counts.passedOver - part.failures.count
+    return part
+  }
 }

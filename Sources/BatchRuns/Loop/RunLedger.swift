@@ -24,6 +24,9 @@ package protocol RunLedger: Sendable {
   /// - Throws: An error of the store.
   func passedOver(after last: Int?) async throws(BatchError) -> [PassedOverRecord.Piece]?
 
+  /// Writes what ends a result whose chunks are all done, before its length is recorded.
+  func seal() async throws(BatchError)
+
   /// Publishes the result of a completed run, and completes `progress`.
   func finish(_ progress: inout RunProgress) async throws(BatchError)
 }
@@ -46,6 +49,8 @@ package struct UnrecordedLedger: RunLedger {
     progress.done = done
     return []
   }
+
+  package func seal() {}
 
   package func finish(_ progress: inout RunProgress) {}
 }

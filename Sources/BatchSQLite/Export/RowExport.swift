@@ -1,3 +1,4 @@
+package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
@@ -6,7 +7,7 @@ package struct RowExport: Sendable {
   private let entity: Entity
   private let key: EntityKey
   package let columns: [String]
-  private let encoder: RowEncoder
+  private let encoder: Encoder
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
@@ -15,12 +16,31 @@ package struct RowExport: Sendable {
   /// The schema that the export requires; nil to accept any.
   private var expected: ExpectedSchema?
 
+  /// How rows are written.
+  private enum Encoder: Sendable {
+    case lines(RowEncoder)
+    case groups(ParquetRowEncoder, RowGroups.Format, [Job.ColumnType])
+
+    func append(
+      _ values: ValueBlock,
+      _ row: Int,
+      number: Int,
+      to bytes: inout [UInt8]
+    ) throws(BatchError) -> Int {
+      switch self {
+      case .lines(let encoder): try encoder.append(values, row, to: &bytes)
+      case .groups(let encoder, _, _):
+        try encoder.append(values, row, number: number, to: &bytes)
+      }
+    }
+  }
+
   /// - Precondition: The predicate has been checked.
   package init(
     entity: Entity,
     key: EntityKey,
     attributes: [Attribute],
-    format: RowFormat,
+    format: Job.ExportFormat,
     invalidText: InvalidText = .replace,
     predicate: SQLExpression?,
     recheck: Recheck,
@@ -29,16 +49,33 @@ package struct RowExport: Sendable {
     self.entity = entity
     self.key = key
     self.columns = attributes.map(\.column)
-    encoder = RowEncoder(
-      format: format,
-      columns: columns,
-      booleans: Set(
-        attributes.indices.filter {
-          entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
-        }
-      ),
-      invalidText: invalidText
-    )
+    switch format {
+    case .lines(let format):
+      encoder = .lines(
+        RowEncoder(
+          format: format,
+          columns: columns,
+          booleans: Set(
+            attributes.indices.filter {
+              entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
+            }
+          ),
+          invalidText: invalidText
+        )
+      )
+    case .parquet(let parquet):
+      let types = parquet.types(of: attributes)
+      encoder = .groups(
+        ParquetRowEncoder(
+          columns,
+          types,
+          onMismatch: parquet.onMismatch,
+          invalidText: invalidText
+        ),
+        parquet.format(columns, types),
+        types
+      )
+    }
     self.predicate = recheck == .off ? nil : predicate
     self.recheck = recheck
     self.parameters = parameters
@@ -51,7 +88,23 @@ package struct RowExport: Sendable {
   }
 
   /// The beginning of a file, before any row.
-  package var header: [UInt8] { encoder.header }
+  package var header: [UInt8] {
+    switch encoder {
+    case .lines(let encoder): encoder.header
+    case .groups: RowGroups.header
+    }
+  }
+
+  /// The format of a file whose rows are in groups; nil for a file of lines.
+  package var format: RowGroups.Format? {
+    if case .groups(_, let format, _) = encoder { format } else { nil }
+  }
+
+  /// The types of the columns of such a file, by their names.
+  package var types: [String: String]? {
+    guard case .groups(_, _, let types) = encoder else { return nil }
+    return Dictionary(zip(columns, types.map(\.name))) { first, _ in first }
+  }
 
   package func sql(for keys: ChunkKeys) -> String { sql(for: keys, of: entity) }
 
@@ -114,33 +167,58 @@ package struct RowExport: Sendable {
     let entity = try prepareRows(in: connection)
     return try connection.transaction(.deferred) { () throws(BatchError) in
       try expected?.verify(in: connection)
-      var lines = ExportedLines()
-      var bisection = Bisection(0..<keys.identifierCount, policy)
-      var isFull = false
-      while !isFull, let part = bisection.next() {
-        let start = lines.bytes.count
-        do throws(BatchError) {
-          let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
-          let read = try append(
-            partKeys,
-            of: entity,
-            to: &lines.bytes,
-            upTo: byteLimit,
-            in: connection
-          )
-          lines.result.succeeded += read.reached - read.passedOver.counts.passedOver
-          lines.result.passedOver.formUnion(read.passedOver, from: part.lowerBound)
-          lines.invalidTexts += read.invalidTexts
-          isFull = read.isFull
-        } catch {
-          guard error.isAboutRows else { throw error }
-          lines.bytes.removeLast(lines.bytes.count - start)
-          try bisection.failed(part, error) { $0.about(keys.key(at: part.lowerBound)) }
-        }
-      }
-      lines.result.failures = bisection.failures.map { ($0.position, $0.error) }
-      return lines
+      return try lines(
+        for: keys,
+        of: entity,
+        onFailure: policy,
+        holding: byteLimit,
+        in: connection
+      )
     }
+  }
+
+  /// The lines of the first rows of a plan, read in the transaction that the connection has.
+  func linesOfPlan(
+    for keys: ChunkKeys,
+    in connection: Connection
+  ) throws(BatchError) -> ExportedLines {
+    let policy = FailurePolicy.skip(upTo: keys.identifierCount)
+    return try lines(for: keys, of: entity, onFailure: policy, holding: .max, in: connection)
+  }
+
+  private func lines(
+    for keys: ChunkKeys,
+    of entity: Entity,
+    onFailure policy: FailurePolicy,
+    holding byteLimit: Int,
+    in connection: Connection
+  ) throws(BatchError) -> ExportedLines {
+    var lines = ExportedLines()
+    var bisection = Bisection(0..<keys.identifierCount, policy)
+    var isFull = false
+    while !isFull, let part = bisection.next() {
+      let start = lines.bytes.count
+      do throws(BatchError) {
+        let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
+        let read = try append(
+          partKeys,
+          of: entity,
+          to: &lines.bytes,
+          upTo: byteLimit,
+          in: connection
+        )
+        lines.result.succeeded += read.reached - read.passedOver.counts.passedOver
+        lines.result.passedOver.formUnion(read.passedOver, from: part.lowerBound)
+        lines.invalidTexts += read.invalidTexts
+        isFull = read.isFull
+      } catch {
+        guard error.isAboutRows else { throw error }
+        lines.bytes.removeLast(lines.bytes.count - start)
+        try bisection.failed(part, error) { $0.about(keys.key(at: part.lowerBound)) }
+      }
+    }
+    lines.result.failures = bisection.failures.map { ($0.position, $0.error) }
+    return lines
   }
 
   /// How many rows are held as values before they are written as lines.
@@ -211,7 +289,7 @@ package struct RowExport: Sendable {
         read.passedOver.vanished.insert(contentsOf: read.reached..<number)
         read.reached = number + 1
         if predicate == nil || rows.word(row, columns.count) != 0 {
-          read.invalidTexts += try encoder.append(rows, row, to: &lines)
+          read.invalidTexts += try encoder.append(rows, row, number: number, to: &lines)
         } else {
           read.passedOver.noLongerMatching.insert(number)
         }

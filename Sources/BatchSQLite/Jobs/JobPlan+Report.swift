@@ -80,6 +80,7 @@ extension JobPlan {
             + warningsAboutIndexes(in: connection)
             + warningsAboutReading(by: sampler, in: connection)
             + warnings(about: read)
+            + warningsAboutTypes(of: list, in: connection)
             + warningsAboutUndo(in: connection)
             + warningsAboutAfterwards(in: connection),
           columns: entity.attributes.map(\.column).filter { column in
@@ -88,6 +89,7 @@ extension JobPlan {
           sample: sample
         )
         report.fullScan = fullScan
+        if case .export(let export, _) = work { report.types = export.types }
         report.afterwards = try afterwards(in: connection)
         report.tell(time)
         if recheck.isInterrupted { report.mostSeconds = nil }

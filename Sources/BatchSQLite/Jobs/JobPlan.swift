@@ -190,10 +190,12 @@ extension JobPlan.Work {
       } catch {
         throw error.located(at: job.place(of: .exportFile))
       }
-      let export = try RowExport(
+      let attributes = try query.entity.attributes(for: action, of: job)
+      try JobPlan.refuseOtherColumns(of: action, attributes, of: job)
+      let export = RowExport(
         entity: query.entity,
         key: query.key,
-        attributes: query.entity.attributes(for: action, of: job),
+        attributes: attributes,
         format: action.format,
         invalidText: action.invalidText,
         predicate: predicate,

@@ -4,7 +4,7 @@ package import BatchPlatform
 package struct SQLDate {
   private static let microsecondsOfDay: Int64 = 86_400_000_000
 
-  private let microseconds: Int64
+  package let microseconds: Int64
 
   /// Nil outside the years 1 to 9999.
   package init?(_ date: Date) {
@@ -66,6 +66,12 @@ package struct SQLDate {
     // Both parts are exact, and so few microseconds need no rounding.
     let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
     return Date(timeIntervalSince1970: Double(seconds) + Double(rest) / 1_000_000)
+  }
+
+  /// The days since 1970, if it is midnight.
+  package var wholeDays: Int64? {
+    let (days, rest) = microseconds.quotientAndRemainder(dividingBy: Self.microsecondsOfDay)
+    return rest == 0 ? days : nil
   }
 
   /// `yyyy-MM-dd`, if it is midnight.

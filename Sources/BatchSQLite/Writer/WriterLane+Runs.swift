@@ -168,6 +168,8 @@ extension WriterLane: RunLedger {
     return durable.failed
   }
 
+  package func seal() {}
+
   package func finish(_ progress: inout RunProgress) throws(BatchError) {
     try finish(after: progress.elapsedSeconds)
   }

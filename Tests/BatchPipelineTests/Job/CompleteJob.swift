@@ -132,6 +132,19 @@ enum CompleteJob {
     }
     """
 
+  static let parquet = """
+    {
+      "version": 1,
+      "name": "export",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders" },
+      "action": {
+        "type": "export", "file": "orders.parquet", "format": "parquet",
+        "types": { "price": "decimal(10,2)" }, "onMismatch": "null", "compression": "lz4"
+      }
+    }
+    """
+
   static let query = """
     {
       "version": 1,

@@ -8,7 +8,7 @@ import Testing
 /// Holds the decoder, `job.schema.json` and `JobFile.md` together.
 @Suite struct JobSchemaTests {
   private static let complete = [
-    CompleteJob.update, CompleteJob.delete, CompleteJob.export,
+    CompleteJob.update, CompleteJob.delete, CompleteJob.export, CompleteJob.parquet,
     CompleteJob.transform, CompleteJob.command, CompleteJob.query, CompleteJob.server,
     CompleteJob.service, CompleteJob.parts, CompleteJob.load,
   ]
@@ -122,7 +122,9 @@ import Testing
     #expect(database["journalMode", "enum"]?.strings == choices(Database.JournalMode.self))
     #expect(database["coreData", "enum"]?.strings == choices(Database.CoreData.self))
     #expect(source["recheck", "enum"]?.strings == choices(Recheck.self))
-    #expect(export["format", "enum"]?.strings == choices(RowFormat.self))
+    #expect(export["format", "enum"]?.strings == Job.ExportFormat.names)
+    #expect(export["onMismatch", "enum"]?.strings == choices(Job.Parquet.Mismatch.self))
+    #expect(export["compression", "enum"]?.strings == choices(Job.Parquet.Compression.self))
     #expect(load["format", "enum"]?.strings == choices(RowFormat.self))
     #expect(load["types", "additionalProperties", "enum"]?.strings == choices(Job.ValueType.self))
     #expect(checkpoint["list", "enum"]?.strings == choices(Job.Checkpoint.List.self))

@@ -140,7 +140,7 @@ import Testing
     let trial = try Trial(seed: seed)
     let action = Job.Export(
       file: FilePath(trial.directory.file("out")),
-      format: format,
+      format: .lines(format),
       columns: ["id", "a", "b"],
       invalidText: fate
     )

@@ -175,6 +175,8 @@ extension SimulatedProcess: RunLedger {
     return ledger.outcomes.failed == failedCount ? nil : simulation.store.failures
   }
 
+  func seal() {}
+
   /// Records in the store that all is done.
   func finish(_ progress: inout RunProgress) throws(BatchError) {
     try verify()

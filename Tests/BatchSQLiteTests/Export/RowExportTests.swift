@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchSQLite
@@ -33,7 +34,7 @@ import Testing
       entity: entity,
       key: key,
       attributes: entity.attributes,
-      format: format,
+      format: .lines(format),
       predicate: predicate.map { SQLExpression($0) },
       recheck: recheck,
       parameters: [:]

@@ -1,0 +1,149 @@
+import BatchIdentifiers
+import BatchParquet
+import BatchTestSupport
+import SystemPackage
+import Testing
+
+@testable import BatchRuns
+
+/// Files whose rows are in groups, by the writer of an export.
+@Suite(.timeLimit(.minutes(2))) struct RowGroupsTests {
+  /// Rows of which some are gone, no longer match, or fail, and texts of which some are not UTF-8.
+  private struct Rows {
+    let count: Int
+    let kinds: [Int]
+
+    init(_ count: Int, _ random: inout SeededGenerator) {
+      self.count = count
+      kinds = (0..<count).map { _ in Int.random(in: 0..<12, using: &random) }
+    }
+
+    /// What a worker makes of some positions.
+    func lines(_ positions: Range<Int>) -> ExportedLines {
+      var lines = ExportedLines()
+      for (number, position) in positions.enumerated() {
+        switch kinds[position] {
+        case 0: lines.result.passedOver.vanished.insert(number)
+        case 1: lines.result.passedOver.noLongerMatching.insert(number)
+        case 2: lines.result.failures.append((number, BatchError(.invalidValue, "row \(position)")))
+        default:
+          let place = TypedRows.begin(number, to: &lines.bytes)
+          TypedRows.append(Int64(position), to: &lines.bytes)
+          let text = Array("row \(position % 7)".utf8)
+          unsafe text.withUnsafeBytes { unsafe TypedRows.append($0, to: &lines.bytes) }
+          let isInvalid = kinds[position] == 3
+          TypedRows.end(place, invalidTexts: isInvalid ? 1 : 0, in: &lines.bytes)
+          lines.invalidTexts += isInvalid ? 1 : 0
+          lines.result.succeeded += 1
+        }
+      }
+      return lines
+    }
+  }
+
+  private static let format = RowGroups.Format(
+    columns: [.init(name: "id", type: .int64), .init(name: "text", type: .text)],
+    compression: .lz4,
+    createdBy: "test",
+    rowLimit: 50
+  )
+
+  private static func open(
+    _ path: FilePath,
+    _ partial: FilePath,
+    _ written: ExportWriter.Written?
+  ) throws -> sending ExportFile {
+    guard let written else {
+      return try ExportFile(
+        creating: path,
+        partial: partial,
+        header: RowGroups.header,
+        permissions: .ownerReadWrite
+      )
+    }
+    return try ExportFile(
+      resuming: path,
+      partial: partial,
+      count: written.byteCount,
+      identity: written.identity
+    )
+  }
+
+  /// Writes a file in chunks of random sizes; a process may die after any chunk, or any step of the end.
+  private func write(
+    _ rows: Rows,
+    to path: FilePath,
+    _ random: inout SeededGenerator,
+    deaths: Int
+  ) async throws -> ExportWriter.Written {
+    let partial = FilePath(path.string + ".partial")
+    var (written, lives): (ExportWriter.Written?, Int) = (nil, deaths)
+    while true {
+      let writer = ExportWriter(
+        try Self.open(path, partial, written),
+        Self.format,
+        done: written?.done ?? DoneRanges(),
+        failed: written?.failed ?? [],
+        invalidTexts: written?.invalidTexts ?? 0,
+        overwrites: false
+      )
+      lives -= 1
+      let dies = lives >= 0
+      var isDead = false
+      for gap in (written?.done ?? DoneRanges()).remaining(of: rows.count) {
+        var first = gap.lowerBound
+        while first < gap.upperBound, !isDead {
+          let end = min(first + .random(in: 1...90, using: &random), gap.upperBound)
+          _ = try await writer.append(
+            rows.lines(first..<end),
+            at: first..<end,
+            onFailure: .skip(upTo: rows.count)
+          )
+          first = end
+          if Bool.random(using: &random) { written = try await writer.synchronize() }
+          isDead = dies && Int.random(in: 0..<20, using: &random) == 0
+        }
+      }
+      if isDead { continue }
+      try await writer.seal()
+      written = try await writer.synchronize()
+      if dies, Bool.random(using: &random) { continue }
+      var progress = RunProgress()
+      try await writer.finish(&progress)
+      if dies { continue }
+      return try #require(written)
+    }
+  }
+
+  @Test(arguments: 0..<120)
+  func `a file is the same however often its process died and wherever chunks end`(
+    seed: UInt64
+  ) async throws {
+    var random = SeededGenerator(seed: seed)
+    let directory = try TemporaryDirectory()
+    let rows = Rows(.random(in: 0...400, using: &random), &random)
+    func file(_ name: String) -> FilePath { FilePath(directory.file(name)) }
+    let whole = try await write(rows, to: file("whole"), &random, deaths: 0)
+    let pieced = try await write(
+      rows,
+      to: file("pieced"),
+      &random,
+      deaths: .random(in: 1...6, using: &random)
+    )
+    let told: Comment = "seed \(seed)"
+    #expect(try directory.read("whole") == directory.read("pieced"), told)
+    for written in [whole, pieced] {
+      #expect(written.done.remaining(of: rows.count).isEmpty, told)
+      let outcomes = written.done.outcomes
+      #expect(outcomes.vanished == rows.kinds.count { $0 == 0 }, told)
+      #expect(outcomes.noLongerMatching == rows.kinds.count { $0 == 1 }, told)
+      #expect(outcomes.succeeded == rows.kinds.count { $0 > 2 }, told)
+      #expect(written.invalidTexts == rows.kinds.count { $0 == 3 }, told)
+      #expect(
+        written.failed.map(\.position).sorted()
+          == rows.kinds.indices.filter { rows.kinds[$0] == 2 },
+        told
+      )
+    }
+  }
+}
