@@ -1,5 +1,6 @@
 #if PostgreSQL
 import BatchIdentifiers
+import BatchRuns
 
 /// A value bound to a parameter; values never become part of the SQL text.
 package enum PostgresValue: Sendable, Hashable {
