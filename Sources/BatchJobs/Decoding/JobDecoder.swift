@@ -225,7 +225,7 @@ extension JobDecoder {
       case .export:
         [
           "file", "folder", "format", "columns", "overwrite", "invalidText", "types", "onMismatch",
-          "compression",
+          "compression", "delimiter", "null", "bom", "quote", "json",
         ]
       case .transform: ["columns", "writes", "handler", "command", "timeout", "invalidText"]
       case .load:
@@ -294,19 +294,36 @@ extension JobDecoder {
 
   private func decodeFormat(_ section: inout JobSection) -> Job.ExportFormat {
     let name = section.name("format", among: Job.ExportFormat.names, required: true)
-    guard name == "parquet" else {
-      for key in ["types", "onMismatch", "compression"] {
-        section.refuse(key, "only the format \"parquet\" has it")
+    for (format, keys) in [
+      ("parquet", ["types", "onMismatch", "compression"]),
+      ("csv", ["delimiter", "null", "bom", "quote"]), ("ndjson", ["json"]),
+    ] where format != name {
+      for key in keys {
+        section.refuse(key, name.map { _ in "only the format \(format.quotedForMessage) has it" })
       }
-      return .lines(name.flatMap(RowFormat.init) ?? .ndjson)
     }
-    return .parquet(
-      Job.Parquet(
-        types: section.columnTypes("types"),
-        onMismatch: section.oneOf("onMismatch") ?? .fail,
-        compression: section.oneOf("compression") ?? .snappy
+    switch name {
+    case "parquet":
+      return .parquet(
+        Job.Parquet(
+          types: section.columnTypes("types"),
+          onMismatch: section.oneOf("onMismatch") ?? .fail,
+          compression: section.oneOf("compression") ?? .snappy
+        )
       )
-    )
+    case "csv":
+      return .lines(
+        .csv(
+          CSVForm(
+            delimiter: section.character("delimiter") ?? ",",
+            null: section.string("null") ?? "",
+            bom: section.boolean("bom") ?? false,
+            quote: section.oneOf("quote") ?? .minimal
+          )
+        )
+      )
+    default: return .lines(.ndjson(json: section.strings("json") ?? []))
+    }
   }
 
   private func decodeDelete(_ section: inout JobSection) -> Job.Delete {

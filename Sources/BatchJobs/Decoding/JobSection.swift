@@ -102,10 +102,11 @@ extension JobSection {
     members.first { $0.key == section }?.value.members?.first { $0.key == key }?.value.asString
   }
 
-  /// Reports a key that the rest of the file leaves no room for.
-  mutating func refuse(_ key: String, _ reason: String) {
+  /// Reports a key that the rest of the file leaves no room for; without a reason, another problem
+  /// hides whether it does.
+  mutating func refuse(_ key: String, _ reason: String?) {
     asked.append(key)
-    guard let member = members.first(where: { $0.key == key }) else { return }
+    guard let reason, let member = members.first(where: { $0.key == key }) else { return }
     decoder.report(
       superfluous: JobProblem(
         path.appending(key),

@@ -86,10 +86,19 @@ extension Job.Action {
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
       members[export.isInParts ? "folder" : "file"] = .string(file.string)
       members["format"] = .string(export.format.name)
-      if case .parquet(let parquet) = export.format {
+      switch export.format {
+      case .parquet(let parquet):
         members["types"] = .object(parquet.types.mapValues { .string($0.name) })
         members["onMismatch"] = .string(parquet.onMismatch.rawValue)
         members["compression"] = .string(parquet.compression.rawValue)
+      // Defaults are omitted, as in versions that do not have these settings.
+      case .lines(.csv(let form)):
+        if form.delimiter != "," { members["delimiter"] = .string(String(form.delimiter)) }
+        if form.null != "" { members["null"] = .string(form.null) }
+        if form.bom { members["bom"] = .boolean(true) }
+        if form.quote != .minimal { members["quote"] = .string(form.quote.rawValue) }
+      case .lines(.ndjson(let json)):
+        if !json.isEmpty { members["json"] = CanonicalJSON(json.sorted()) }
       }
       members["columns"] = CanonicalJSON(export.columns)
       // The default is omitted, as in versions that do not have this setting; likewise for a

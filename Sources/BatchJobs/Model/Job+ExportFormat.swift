@@ -1,27 +1,38 @@
+package import BatchIdentifiers
 public import BatchRuns
 
 extension Job {
   /// The format of an export's file.
   public enum ExportFormat: Hashable, Sendable {
     /// A line for each row.
-    case lines(RowFormat)
+    case lines(LineFormat)
     /// Apache Parquet: columns of stated types, in groups of rows.
     case parquet(Parquet)
 
     /// A JSON object per line.
-    public static let ndjson = lines(.ndjson)
+    public static let ndjson = lines(.ndjson(json: []))
     /// RFC 4180, with a header line.
-    public static let csv = lines(.csv)
+    public static let csv = lines(.csv(CSVForm()))
 
     /// The name in a job file.
     public var name: String {
       switch self {
-      case .lines(let format): format.rawValue
+      case .lines(let format): format.format.rawValue
       case .parquet: "parquet"
       }
     }
 
     package static let names = RowFormat.allCases.map(\.rawValue) + ["parquet"]
+
+    /// The columns that the format names, and where in a job file.
+    package var namedColumns: [(name: String, path: JobPath)] {
+      switch self {
+      case .lines(let format):
+        format.json.enumerated().map { ($1, JobPath("action", "json").appending($0)) }
+      case .parquet(let parquet):
+        parquet.types.keys.sorted().map { ($0, JobPath("action", "types", $0)) }
+      }
+    }
   }
 
   /// What a job states of a Parquet file.
@@ -122,5 +133,18 @@ extension Job {
       if case .decimal(let precision, let scale) = self { return "decimal(\(precision),\(scale))" }
       return Self.simple.first { $0.value == self }?.key ?? ""
     }
+  }
+}
+
+extension BatchError {
+  /// The error of a format that names a column which is not exported.
+  package static func notWritten(_ name: String, at place: String, among columns: [String]) -> Self
+  {
+    BatchError(
+      .unknownAttribute,
+      "the export writes no column \(name.quotedForMessage)",
+      at: place,
+      remedy: "remove it, or name one of \(columns.joined(separator: ", "))"
+    )
   }
 }

@@ -213,6 +213,11 @@ extension Job {
       if let columns = export.columns {
         problems += Self.columnProblems(columns, "action", "columns", least: 1)
       }
+      switch export.format {
+      case .lines(.csv(let form)): problems += Self.problems(of: form)
+      case .lines(.ndjson(let json)): problems += Self.columnProblems(json, "action", "json")
+      case .parquet: break
+      }
       return problems
     case .transform(let transform): return Self.problems(of: transform)
     case .load(let load): return problems(of: load)
@@ -244,16 +249,33 @@ extension Job {
     if case .update(let key?) = load.onConflict {
       problems += Self.columnProblems(key, "action", "onConflict", least: 1)
     }
-    if load.delimiter.utf8.count != 1 || "\"\r\n".contains(load.delimiter) {
-      problems.append(
-        .init(
-          JobPath("action", "delimiter"),
-          "\(String(load.delimiter).quotedForMessage) cannot stand between fields",
-          remedy: "use one ASCII character, such as \";\" or \"\\t\""
-        )
+    return problems + Self.problems(ofDelimiter: load.delimiter)
+  }
+
+  private static func problems(ofDelimiter delimiter: Character) -> [JobProblem] {
+    guard delimiter.utf8.count != 1 || "\"\r\n".contains(delimiter) else { return [] }
+    return [
+      .init(
+        JobPath("action", "delimiter"),
+        "\(String(delimiter).quotedForMessage) cannot stand between fields",
+        remedy: "use one ASCII character, such as \";\" or \"\\t\""
       )
+    ]
+  }
+
+  private static func problems(of form: CSVForm) -> [JobProblem] {
+    let problems = problems(ofDelimiter: form.delimiter)
+    let special = Set("\"\r\n".utf8).union(form.delimiter.utf8)
+    guard problems.isEmpty, form.null.utf8.contains(where: special.contains) else {
+      return problems
     }
-    return problems
+    return [
+      .init(
+        JobPath("action", "null"),
+        "\(form.null.quotedForMessage) would need quotes, and NULL has none",
+        remedy: "use a text without quotes, line ends and the delimiter, such as \"NULL\""
+      )
+    ]
   }
 
   private static func problems(of transform: Transform) -> [JobProblem] {

@@ -11,53 +11,61 @@ import BatchIdentifiers
 /// | an integer or a `numeric` | all its digits | the same |
 /// | `real`, `double precision` | the shortest digits | the same |
 /// | an infinity, a NaN of these | `1e999`, `"NaN"` | `1e999`, `NaN` |
-/// | `bytea` | `{"$base64":true,"encoded":…}` | Base64 |
+/// | `bytea` | `{"$base64":true,"encoded":…}` | Base64; an empty one is `""` |
 /// | anything else | the text form, as a string | the text form |
 struct LineEncoder: Sendable {
   private let format: RowFormat
+  private let field: CSVField
   /// The binary forms of the columns' values, apart from the columns, whose names would be copied for each value.
   private let forms: [PostgresColumn.Form]
   /// The text before each value in NDJSON: the name of its column.
   private let prefixes: [[UInt8]]
+  private let names: [String]
+  /// Whether the texts of a column are JSON; empty if they are in none.
+  private let isJSON: [Bool]
   /// The line of column names; empty for NDJSON.
   let header: [UInt8]
 
-  init(_ format: RowFormat, _ columns: [PostgresColumn]) {
-    self.format = format
+  init(_ format: LineFormat, _ columns: [PostgresColumn]) {
+    self.format = format.format
+    field = format.field
     forms = columns.map(\.form)
-    switch format {
-    case .ndjson:
-      header = []
-      prefixes = columns.enumerated().map { index, column in
-        var prefix: [UInt8] = [UInt8(ascii: index == 0 ? "{" : ",")]
-        JSONString.append(column.name, to: &prefix)
-        prefix.append(UInt8(ascii: ":"))
-        return prefix
-      }
-    case .csv:
-      var line: [UInt8] = []
-      for (index, column) in columns.enumerated() {
-        if index > 0 { line.append(UInt8(ascii: ",")) }
-        var name = column.name
-        _ = name.withUTF8 { unsafe CSVField.append(UnsafeRawBufferPointer($0), to: &line) }
-      }
-      header = line + [0x0d, 0x0a]
-      prefixes = []
+    names = columns.map(\.name)
+    let json = format.json.compactMap { columns.column(named: $0) }
+    isJSON = json.isEmpty ? [] : columns.map(json.contains)
+    header = format.header(names)
+    prefixes = names.enumerated().map { [field] index, name in
+      guard format.format == .ndjson else { return index == 0 ? [] : [field.delimiter] }
+      var prefix: [UInt8] = [UInt8(ascii: index == 0 ? "{" : ",")]
+      JSONString.append(name, to: &prefix)
+      prefix.append(UInt8(ascii: ":"))
+      return prefix
     }
   }
 
   /// Appends a row, whose next columns are those of the encoder.
-  func append(_ row: inout RowReader.Row, _ bytes: Span<UInt8>, to line: inout [UInt8]) {
+  ///
+  /// - Throws: An error that concerns the row, if a text that should be JSON is none.
+  func append(
+    _ row: inout RowReader.Row,
+    _ bytes: Span<UInt8>,
+    to line: inout [UInt8]
+  ) throws(BatchError) {
     let start = line.count
     for column in forms.indices {
-      switch format {
-      case .ndjson: line.append(contentsOf: prefixes[column])
-      case .csv: if column > 0 { line.append(UInt8(ascii: ",")) }
-      }
+      line.append(contentsOf: prefixes[column])
       if let place = row.next(in: bytes) {
-        append(bytes.extracting(place), forms[column], to: &line)
-      } else if format == .ndjson {
-        line.append(contentsOf: "null".utf8)
+        let value = bytes.extracting(place)
+        if isJSON.isEmpty || !isJSON[column] {
+          append(value, forms[column], to: &line)
+        } else {
+          try appendJSON(value, column, to: &line)
+        }
+      } else {
+        switch format {
+        case .ndjson: line.append(contentsOf: "null".utf8)
+        case .csv: field.appendNull(to: &line)
+        }
       }
     }
     switch format {
@@ -72,11 +80,27 @@ struct LineEncoder: Sendable {
     }
   }
 
+  private func appendJSON(
+    _ value: Span<UInt8>,
+    _ column: Int,
+    to line: inout [UInt8]
+  ) throws(BatchError) {
+    switch forms[column] {
+    case .text:
+      guard JSONText.append(value, to: &line) else {
+        throw .invalidJSON(in: names[column], value)
+      }
+    case .blob: throw .invalidJSON(in: names[column], nil)
+    default: append(value, forms[column], to: &line)
+    }
+  }
+
   private func append(
     _ value: Span<UInt8>,
     _ form: PostgresColumn.Form,
     to line: inout [UInt8]
   ) {
+    let start = line.count
     switch form {
     case .boolean: line.append(contentsOf: (value[0] == 0 ? "false" : "true").utf8)
     case .integer: NumberText.append(value.bigEndianInteger() ?? 0, to: &line)
@@ -105,10 +129,12 @@ struct LineEncoder: Sendable {
       _ = unsafe value.withUnsafeBytes {
         switch format {
         case .ndjson: unsafe JSONString.append($0, to: &line)
-        case .csv: unsafe CSVField.append($0, to: &line)
+        case .csv: unsafe field.append($0, to: &line)
         }
       }
+      return
     }
+    if format == .csv { field.close(from: start, in: &line) }
   }
 
   private func append(_ real: Double, to line: inout [UInt8]) {

@@ -15,7 +15,7 @@ package struct PostgresExport: Sendable {
   private let isRequired: Bool
   package let header: [UInt8]
   /// The format of the lines.
-  package let format: RowFormat
+  package let format: LineFormat
 
   /// An export of the named columns of the rows that a key identifies, or of all columns.
   ///
@@ -26,22 +26,19 @@ package struct PostgresExport: Sendable {
     of table: PostgresTable,
     key: PostgresKey,
     _ names: [String]? = nil,
-    as format: RowFormat,
+    as format: LineFormat,
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
     path: SearchPath,
     byServer isByServer: Bool = true
   ) throws(BatchError) {
-    var columns = table.columns
-    if let names {
-      columns = []
-      for name in names { columns.append(try table.requireColumn(named: name)) }
-    }
+    let columns = try table.columns(named: names)
     let values = LineEncoder(format, columns)
     header = values.header
     self.format = format
     // The server writes a `bytea` as hexadecimal digits, and those of a large one exceed its limit for a row.
-    let isByServer = isByServer && format == .csv && !columns.contains { $0.form == .blob }
+    // Its fields have the plainest form.
+    let isByServer = isByServer && format.hasPlainFields && !columns.contains { $0.form == .blob }
     encoder = isByServer ? .fields(CSVLineEncoder(columns)) : .values(values)
     reader = RowReader(
       table: table,
@@ -191,7 +188,7 @@ package struct PostgresExport: Sendable {
       try reader.forEachRow(of: keys, within: limit, in: session) {
         row,
         values throws(BatchError) in
-        if reached.take(row.number, row.isMatching) { encoder.append(&row, values, to: &bytes) }
+        if reached.take(row.number, row.isMatching) { try encoder.append(&row, values, to: &bytes) }
         isWhole = bytes.count < byteLimit
         return isWhole
       }

@@ -293,6 +293,10 @@ package struct PostgresPlan: Sendable {
         remedy: "export \"csv\" or \"ndjson\""
       )
     }
+    let columns = try query.table.columns(named: export.columns)
+    for (name, path) in export.format.namedColumns where columns.column(named: name) == nil {
+      throw .notWritten(name, at: job.place(of: path), among: columns.map(\.name))
+    }
     var action = export
     let place = job.place(of: .exportFile)
     if !export.isInParts {

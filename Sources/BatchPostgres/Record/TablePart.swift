@@ -179,7 +179,6 @@ package final class TablePart: RunPart {
       }
       return ExportPartsProcessor(
         export: export,
-        format: export.format,
         folder: folder,
         parts: parts,
         recorded: recordedParts,

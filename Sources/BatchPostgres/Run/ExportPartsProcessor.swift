@@ -18,7 +18,6 @@ struct ExportPartsProcessor: ChunkProcessor {
   }
 
   let export: PostgresExport
-  let format: RowFormat
   let folder: ExportFolder
   let parts: ExportParts
   /// Receives each part that is recorded.
@@ -47,7 +46,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let start = ContinuousClock.now
     let span = try spans.span(of: positions)
-    let name = parts.fileName(of: positions, format)
+    let name = parts.fileName(of: positions, export.format)
     let file = try folder.makeFile(named: name)
     var written = ChunkResult()
     var bytes = 0

@@ -105,13 +105,17 @@ package struct PostgresTable: Sendable {
 
   package var title: String { schema == "public" ? name : "\(schema).\(name)" }
 
+  /// The columns that are named, in this order; all if none are.
+  package func columns(named names: [String]?) throws(BatchError) -> [PostgresColumn] {
+    guard let names else { return columns }
+    var columns: [PostgresColumn] = []
+    for name in names { columns.append(try requireColumn(named: name)) }
+    return columns
+  }
+
   /// - Throws: `BatchError` of code `unknownAttribute` with the nearest existing name.
   package func requireColumn(named name: String) throws(BatchError) -> PostgresColumn {
-    if let column = columns.first(where: { $0.name.hasSameBytes(as: name) })
-      ?? columns.first(where: { $0.name.hasSameBytes(as: name.lowercased()) })
-    {
-      return column
-    }
+    if let column = columns.column(named: name) { return column }
     throw BatchError(
       .unknownAttribute,
       "entity \(title.quotedForMessage) has no attribute \(name.quotedForMessage)",
@@ -187,5 +191,13 @@ package struct PostgresColumn: Sendable, Hashable {
   package let hasDefault: Bool
   package let isOrderedByBytes: Bool
   package let isUpdatable: Bool
+}
+
+extension [PostgresColumn] {
+  /// The column that a job means by a name.
+  func column(named name: String) -> PostgresColumn? {
+    first { $0.name.hasSameBytes(as: name) }
+      ?? first { $0.name.hasSameBytes(as: name.lowercased()) }
+  }
 }
 #endif

@@ -334,7 +334,7 @@ extension Job.Parquet {
   /// The types of some columns of an entity.
   package func types(of attributes: [Attribute]) -> [Job.ColumnType] {
     attributes.map { attribute in
-      types.first { SQLName.equal($0.key, attribute.column) || $0.key == attribute.name }?.value
+      types.first { attribute.isNamed($0.key) }?.value
         ?? Job.ColumnType(declared: attribute.type)
     }
   }

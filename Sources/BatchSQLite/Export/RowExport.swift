@@ -60,6 +60,9 @@ package struct RowExport: Sendable {
               entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
             }
           ),
+          json: Set(
+            attributes.indices.filter { format.json.contains(where: attributes[$0].isNamed) }
+          ),
           invalidText: invalidText
         )
       )

@@ -6,24 +6,15 @@ extension JobPlan {
   /// How many rows a plan reads as the types of a Parquet file.
   private static let typedRows = 1_000
 
-  /// Refuses types of columns that an export does not write.
+  /// Refuses statements of columns that an export does not write.
   static func refuseOtherColumns(
     of export: Job.Export,
     _ attributes: [Attribute],
     of job: Job
   ) throws(BatchError) {
-    guard case .parquet(let parquet) = export.format else { return }
-    for name in parquet.types.keys.sorted() {
-      let isWritten = attributes.contains {
-        $0.name == name || SQLName.equal($0.column, name)
-      }
-      guard !isWritten else { continue }
-      throw BatchError(
-        .unknownAttribute,
-        "the export writes no column \(name.quotedForMessage)",
-        at: job.place(of: JobPath("action", "types", name)),
-        remedy: "remove it, or name one of \(attributes.map(\.name).joined(separator: ", "))"
-      )
+    for (name, path) in export.format.namedColumns
+    where !attributes.contains(where: { $0.isNamed(name) }) {
+      throw .notWritten(name, at: job.place(of: path), among: attributes.map(\.name))
     }
   }
 
@@ -37,7 +28,7 @@ extension JobPlan {
     }
     let count = min(Self.typedRows, list.count)
     let keys = try ChunkKeys(list, 0..<count, key: query.key)
-    // Rows that SQLite itself cannot read are told of elsewhere.
+    // Rows that SQLite itself cannot read are reported elsewhere.
     let failures = try export.linesOfPlan(for: keys, in: connection)
       .result.failures.map(\.error).filter { $0.code == .invalidValue }
     guard let first = failures.first else { return [] }

@@ -176,6 +176,11 @@ public struct Attribute: Sendable, Hashable {
 }
 
 extension Attribute {
+  /// Whether a job means it by a name.
+  package func isNamed(_ name: String) -> Bool {
+    self.name == name || SQLName.equal(column, name)
+  }
+
   package func renamed(_ name: String) -> Attribute {
     Attribute(
       name: name,

@@ -127,7 +127,8 @@ enum CompleteJob {
       "source": { "entity": "orders" },
       "action": {
         "type": "export", "file": "orders.csv", "format": "csv",
-        "columns": ["id", "price"], "overwrite": true, "invalidText": "fail"
+        "columns": ["id", "price"], "overwrite": true, "invalidText": "fail",
+        "delimiter": ";", "null": "NA", "bom": true, "quote": "all"
       }
     }
     """
@@ -154,7 +155,7 @@ enum CompleteJob {
         "query": "SELECT customer, sum(price) AS total FROM orders GROUP BY customer",
         "key": ["customer"], "where": "total > 0"
       },
-      "action": { "type": "export", "file": "sales.ndjson", "format": "ndjson" }
+      "action": { "type": "export", "file": "sales.ndjson", "format": "ndjson", "json": ["customer"] }
     }
     """
 

@@ -86,7 +86,7 @@ import Testing
     let job = try Job(json: Array(CompleteJob.export.utf8))
     let export = Job.Export(
       file: "orders.csv",
-      format: .csv,
+      format: .lines(.csv(CSVForm(delimiter: ";", null: "NA", bom: true, quote: .all))),
       columns: ["id", "price"],
       overwrite: true,
       invalidText: .fail

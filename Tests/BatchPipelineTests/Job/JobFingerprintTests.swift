@@ -1,5 +1,6 @@
 import BatchIdentifiers
 import BatchPipeline
+import BatchRuns
 import BatchSQLite
 import SystemPackage
 import Testing
@@ -71,6 +72,28 @@ import Testing
     let second = try fingerprint(of: Self.job(CompleteJob.export, folder: "/b/c"), [])
     #expect(first == second)
     #expect(first.text.contains(#""file":"orders.csv""#))
+  }
+
+  @Test func `a fingerprint has the form of lines only where it is not the default`() throws {
+    func text(_ format: Job.ExportFormat) throws -> String {
+      var job = try Self.job(CompleteJob.export)
+      job.action = .export(.init(file: "f", format: format))
+      return try fingerprint(of: job, []).text
+    }
+    // As versions without these settings wrote it.
+    for format in [Job.ExportFormat.csv, .ndjson] {
+      let action =
+        #""action":{"columns":null,"file":"f","format":"\#(format.name)","type":"export"}"#
+      #expect(try text(format).contains(action))
+    }
+    let forms: [LineFormat] = [
+      .csv(CSVForm(delimiter: ";")), .csv(CSVForm(null: "NULL")), .csv(CSVForm(bom: true)),
+      .csv(CSVForm(quote: .all)), .csv(CSVForm()), .ndjson(json: ["b", "a"]), .ndjson(json: []),
+    ]
+    #expect(try Set(forms.map { try text(.lines($0)) }).count == forms.count)
+    #expect(
+      try text(.lines(.ndjson(json: ["a", "b"]))) == text(.lines(.ndjson(json: ["b", "a"])))
+    )
   }
 
   private static let changes: [(@Sendable (inout Job) -> Void, String)] = [

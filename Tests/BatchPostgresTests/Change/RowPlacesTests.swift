@@ -102,12 +102,12 @@ import Testing
       let present = try #require(
         try session.integer("SELECT count(*) FROM t WHERE g IN \(chosen)")
       )
-      let lines = try trial.export(["g", "n"], as: .csv).lines(for: keys, in: session)
+      let lines = try trial.export(["g", "n"], as: LineFormat(.csv)).lines(for: keys, in: session)
       let twin = try session.text(
         "SELECT coalesce(string_agg(g || ',' || n || E'\\r\\n', '' ORDER BY g), '') FROM t WHERE g IN \(chosen)"
       )
       #expect(String(decoding: lines.bytes, as: UTF8.self) == twin, "seed \(seed), \(disturbance)")
-      let json = try trial.export(["g"], as: .ndjson).lines(for: keys, in: session)
+      let json = try trial.export(["g"], as: LineFormat(.ndjson)).lines(for: keys, in: session)
       #expect(json.result.succeeded == Int(present), "seed \(seed), \(disturbance)")
       let written = try Self.write(change, keys, .counting, trial.path, in: session)
       #expect(written.succeeded == Int(present), "seed \(seed), \(disturbance)")

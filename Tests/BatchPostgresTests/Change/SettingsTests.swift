@@ -118,7 +118,7 @@ import Testing
         try database.run("ALTER DATABASE \(database.name) SET \(name) = '\(value)'")
       }
       let trial = try await ChangeTrial.of(database, "t")
-      let lines = try trial.export(as: format, if: condition).lines(
+      let lines = try trial.export(as: LineFormat(format), if: condition).lines(
         for: trial.keys(),
         onFailure: .failChunk,
         in: trial.session

@@ -28,7 +28,7 @@ import Testing
   @Test func `an NDJSON export keeps all digits and writes nonnumeric values as text`() async throws
   {
     let trial = try await ChangeTrial(Self.table)
-    let text = try Self.text(trial, trial.export(as: .ndjson))
+    let text = try Self.text(trial, trial.export(as: LineFormat(.ndjson)))
     #expect(
       text == #"""
         {"id":1,"b":true,"l":9223372036854775807,"r":0.1,"d":0.1,"x":12345678901234567890.10,"c":"ab   ","w":"it's, \"x\"","j":"{\"b\": 1.10}","a":"{x,NULL,\"\"}","z":"2024-03-31 00:30:00+00","y":{"$base64":true,"encoded":"AP8Q"},"m":"sad"}
@@ -45,18 +45,65 @@ import Testing
 
   @Test func `a CSV export from PostgreSQL equals one from SQLite`() async throws {
     let trial = try await ChangeTrial(Self.table)
-    let text = try Self.text(trial, trial.export(as: .csv))
+    let text = try Self.text(trial, trial.export(as: LineFormat(.csv)))
     let lines = [
       "id,b,l,r,d,x,c,w,j,a,z,y,m",
       #"1,true,9223372036854775807,0.1,0.1,12345678901234567890.10,"ab   ","it's, ""x""","{""b"": 1.10}","{x,NULL,""""}",2024-03-31 00:30:00+00,AP8Q,sad"#,
-      #"2,false,-9223372036854775808,1e+30,1e999,NaN,"     ","",[],{},infinity,,"it's ""ok""""#,
+      #"2,false,-9223372036854775808,1e+30,1e999,NaN,"     ","",[],{},infinity,"","it's ""ok""""#,
       "3,,,,,,,,,,,,",
       "4,true,0,NaN,-1e999,5,\"Ä    \",\"a\nb\",null,\"{{1,2},{3,4}}\",0044-03-15 12:00:00+00 BC,eA==,sad",
     ]
     #expect(text == lines.map { $0 + "\r\n" }.joined())
     // An empty line would not be a row.
-    let single = try Self.text(trial, trial.export(["w"], as: .csv))
+    let single = try Self.text(trial, trial.export(["w"], as: LineFormat(.csv)))
     #expect(single == "w\r\n\"it's, \"\"x\"\"\"\r\n\"\"\r\n\"\"\r\n\"a\nb\"\r\n")
+  }
+
+  @Test func `CSV has the form of the job, and tells NULL from all values`() async throws {
+    let trial = try await ChangeTrial(Self.table)
+    func text(_ columns: [String], _ form: CSVForm) throws -> String {
+      try Self.text(trial, trial.export(columns, as: .csv(form)))
+    }
+    #expect(
+      try text(["id", "b", "x", "w", "y"], CSVForm(delimiter: ";", null: "NaN", bom: true))
+        == "\u{feff}id;b;x;w;y|1;true;12345678901234567890.10;\"it's, \"\"x\"\"\";AP8Q"
+        .appending("|2;false;\"NaN\";\"\";\"\"|3;NaN;NaN;NaN;NaN|4;true;5;\"a\nb\";eA==|")
+        .replacing("|", with: "\r\n")
+    )
+    #expect(
+      try text(["id", "b", "d", "w"], CSVForm(quote: .all))
+        == #""id","b","d","w"|"1","true","0.1","it's, ""x"""|"2","false","1e999",""|"3",,,|"#
+        .appending("\"4\",\"true\",\"-1e999\",\"a\nb\"|").replacing("|", with: "\r\n")
+    )
+    // The server writes the fields of a file with a byte order mark.
+    #expect(
+      try text(["id", "w"], CSVForm(bom: true))
+        == "\u{feff}" + Self.text(trial, trial.export(["id", "w"], as: LineFormat(.csv)))
+    )
+  }
+
+  @Test func `columns that are JSON have values, and what is no JSON fails its row`() async throws {
+    let trial = try await ChangeTrial(
+      """
+      CREATE TABLE t (id int PRIMARY KEY, j json, b jsonb, w text);
+      INSERT INTO t VALUES (1, '{"a" : [1.50,\n null]}', '{"b": 1.10}', '"x"'), (2, NULL, 'null', '{'), (3, '[]', '7', '')
+      """
+    )
+    let documents = try trial.export(["id", "j", "b"], as: .ndjson(json: ["j", "B"]))
+    #expect(
+      try Self.text(trial, documents) == """
+        {"id":1,"j":{"a":[1.50,null]},"b":{"b":1.10}}
+        {"id":2,"j":null,"b":null}
+        {"id":3,"j":[],"b":7}
+
+        """
+    )
+    let texts = try trial.export(["w", "id"], as: .ndjson(json: ["w", "id"]))
+    let lines = try texts.lines(for: trial.keys(), onFailure: .skip(upTo: 2), in: trial.session)
+    #expect(String(decoding: lines.bytes, as: UTF8.self) == #"{"w":"x","id":1}"# + "\n")
+    #expect(lines.result.failures.map(\.number) == [1, 2])
+    let message = try #require(lines.result.failures.first?.error.message)
+    #expect(message.contains(#"column "w" holds "{", which is no JSON"#), "\(message)")
   }
 
   /// Exports all rows of a table `t` in both ways.
@@ -66,8 +113,8 @@ import Testing
     String, String
   ) {
     (
-      try text(trial, trial.export(columns, as: .csv)),
-      try text(trial, trial.export(columns, as: .csv, byServer: false))
+      try text(trial, trial.export(columns, as: LineFormat(.csv))),
+      try text(trial, trial.export(columns, as: LineFormat(.csv), byServer: false))
     )
   }
 
@@ -172,7 +219,11 @@ import Testing
       let (lines, values) = try Self.both(trial, [column])
       #expect(lines == values, "\(column)")
     }
-    #expect(try trial.export(as: .csv).statementText().contains(#""t"."s", "t"."i", "t"."ia""#))
+    #expect(
+      try trial.export(as: LineFormat(.csv)).statementText().contains(
+        #""t"."s", "t"."i", "t"."ia""#
+      )
+    )
     #expect(values.contains(",-1e999,NaN,4713-01-01 BC,24:00:00,"))
   }
 
@@ -194,7 +245,7 @@ import Testing
     try trial.session.run(
       "DELETE FROM t WHERE g IN (11, 12, 300); UPDATE t SET w = 'y' WHERE g = 20"
     )
-    let export = try trial.export(as: .ndjson, if: "w <> 'y'")
+    let export = try trial.export(as: LineFormat(.ndjson), if: "w <> 'y'")
     let whole = try export.lines(for: trial.keys(), in: trial.session)
     #expect(whole.count == 270)
     #expect(whole.result.outcomes.succeeded == 266)
@@ -222,7 +273,7 @@ import Testing
     let trial = try await ChangeTrial(
       "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT g, g FROM generate_series(1, 50) AS g"
     )
-    let export = try trial.export(as: .csv, if: "1 / (n - 30) < 9")
+    let export = try trial.export(as: LineFormat(.csv), if: "1 / (n - 30) < 9")
     let lines = try export.lines(for: trial.keys(), onFailure: .skip(upTo: 1), in: trial.session)
     #expect(lines.result.failures.map(\.number) == [29])
     #expect(lines.result.succeeded == 49)

@@ -183,7 +183,7 @@ struct ChangeTrial {
   /// An export of columns; of all of them if none is named.
   func export(
     _ columns: [String]? = nil,
-    as format: RowFormat,
+    as format: LineFormat,
     if condition: String? = nil,
     byServer isByServer: Bool = true
   ) throws -> PostgresExport {

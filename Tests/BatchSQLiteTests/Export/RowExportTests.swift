@@ -34,7 +34,7 @@ import Testing
       entity: entity,
       key: key,
       attributes: entity.attributes,
-      format: .lines(format),
+      format: .lines(LineFormat(format)),
       predicate: predicate.map { SQLExpression($0) },
       recheck: recheck,
       parameters: [:]
@@ -230,54 +230,5 @@ private enum JSONCell: Decodable {
     case (.blob(let left), .blob(let right)): left == Data(right).base64EncodedString()
     default: false
     }
-  }
-}
-
-/// A small reader of RFC 4180.
-private enum CommaSeparated {
-  struct Field {
-    var text: String
-    var isQuoted: Bool
-  }
-
-  static func records(of bytes: [UInt8]) -> [[Field]]? {
-    var records: [[Field]] = []
-    var record: [Field] = []
-    var index = 0
-    while index < bytes.count {
-      var field: [UInt8] = []
-      let isQuoted = bytes[index] == UInt8(ascii: "\"")
-      if isQuoted {
-        index += 1
-        while true {
-          guard index < bytes.count else { return nil }
-          if bytes[index] == UInt8(ascii: "\"") {
-            index += 1
-            guard index < bytes.count, bytes[index] == UInt8(ascii: "\"") else { break }
-          }
-          field.append(bytes[index])
-          index += 1
-        }
-      } else {
-        while index < bytes.count, bytes[index] != UInt8(ascii: ","), bytes[index] != 0x0d {
-          guard bytes[index] != UInt8(ascii: "\""), bytes[index] != 0x0a else { return nil }
-          field.append(bytes[index])
-          index += 1
-        }
-      }
-      record.append(Field(text: String(decoding: field, as: UTF8.self), isQuoted: isQuoted))
-      guard index < bytes.count else { return nil }
-      if bytes[index] == UInt8(ascii: ",") {
-        index += 1
-        continue
-      }
-      guard bytes[index] == 0x0d, index + 1 < bytes.count, bytes[index + 1] == 0x0a else {
-        return nil
-      }
-      records.append(record)
-      record = []
-      index += 2
-    }
-    return record.isEmpty ? records : nil
   }
 }
