@@ -65,6 +65,16 @@ let package = Package(
       pkgConfig: "liblz4",
       providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]
     ),
+    .systemLibrary(
+      name: "CZlib",
+      pkgConfig: "zlib",
+      providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
+    ),
+    .systemLibrary(
+      name: "CZstd",
+      pkgConfig: "libzstd",
+      providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]
+    ),
     .systemLibrary(name: "CSpawn"),
     // No `pkgConfig`: where libpq is missing, that would be a warning of builds that do without it.
     .systemLibrary(
@@ -91,7 +101,7 @@ let package = Package(
     .target(
       name: "BatchRuns",
       dependencies: [
-        "BatchIdentifiers", "BatchParquet", "BatchPlatform",
+        "BatchIdentifiers", "BatchParquet", "BatchPlatform", "CZlib", "CZstd",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -206,7 +216,7 @@ let package = Package(
     .target(
       name: "BatchTestSupport",
       dependencies: [
-        "BatchIdentifiers", "BatchSQLite",
+        "BatchIdentifiers", "BatchSQLite", "CZlib", "CZstd",
         .target(name: "BatchPostgres", condition: withPostgreSQL),
       ],
       path: "Tests/BatchTestSupport",

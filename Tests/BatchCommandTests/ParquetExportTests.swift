@@ -126,8 +126,8 @@ import Testing
       try refusal(["types": ["id": "decimal(39,2)"]]).contains("decimal(PRECISION,SCALE)")
     )
     #expect(
-      try refusal(["format": "csv", "compression": "none"]).contains(
-        #"compression: only the format "parquet" has it; remove it"#
+      try refusal(["format": "csv", "types": ["id": "text"]]).contains(
+        #"types: only the format "parquet" has it; remove it"#
       )
     )
   }

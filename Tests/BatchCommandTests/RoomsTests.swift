@@ -9,7 +9,7 @@ import Testing
     "BatchPlatform": [],
     "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
     "BatchParquet": ["CLZ4"],
-    "BatchRuns": ["BatchPlatform", "BatchIdentifiers", "BatchParquet"],
+    "BatchRuns": ["BatchPlatform", "BatchIdentifiers", "BatchParquet", "CZlib", "CZstd"],
     "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSpawn"],
     "BatchSQLite": [
       "BatchPlatform", "BatchIdentifiers", "BatchParquet", "BatchRuns", "BatchJobs", "CSQLite",

@@ -108,6 +108,14 @@ import Testing
     (#"{"format": "csv", "delimiter": "\r\n"}"#, "cannot stand between fields"),
     (#"{"format": "csv", "null": "a,b"}"#, #"action.null: "a,b" would need quotes"#),
     (#"{"format": "csv", "delimiter": "N", "null": "NA"}"#, #""NA" would need quotes"#),
+    (
+      #"{"format": "csv", "compression": "lz4"}"#,
+      #"unknown compression "lz4"; there are "none", "gzip", "zstd""#
+    ),
+    (
+      #"{"format": "parquet", "compression": "zstd"}"#,
+      #"unknown compression "zstd"; there are "none", "snappy", "lz4""#
+    ),
     (#"{"format": "csv", "quote": "none"}"#, #"unknown quote "none""#),
     (
       #"{"format": "ndjson", "json": ["k"]}"#,
@@ -122,6 +130,87 @@ import Testing
   func `a key that does not fit is refused with one error`(action: String, error: String) throws {
     try write(JSONOutput.object(action))
     try Refusal.expect(["run", "job.json"], in: directory, says: [error])
+  }
+
+  @Test(arguments: ["gzip", "zstd"])
+  func `a compressed file has the text of a plain one, even of no rows`(
+    compression: String
+  ) throws {
+    for action in [
+      ["format": "ndjson"], ["format": "csv"], ["format": "csv", "bom": true, "null": "-"],
+    ] as [[String: Any]] {
+      for count in [5, 0] {
+        let more = ["source": ["entity": "t", "where": "id <= \(count)"]]
+        let text = try exported(action, more)
+        _ = try exported(action.merging(["compression": compression]) { $1 }, more)
+        let read = try CompressedText.read(directory.read("out"), compression)
+        #expect(String(decoding: read.text, as: UTF8.self) == text)
+      }
+    }
+  }
+
+  @Test(arguments: [("ndjson", "zstd"), ("csv", "zstd"), ("csv", "gzip")])
+  func `a compressed file that was killed and stopped has the bytes of one that was not`(
+    format: String,
+    compression: String
+  ) throws {
+    let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+    var random = SeededGenerator(seed: seed)
+    let count = 150_000
+    // Completed with failures.
+    let end: Int32 = format == "ndjson" ? 4 : 0
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TABLE many (id INTEGER PRIMARY KEY, s TEXT, j TEXT)",
+      """
+      WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < \(count))
+      INSERT INTO many SELECT x, 'row "' || x || '", ' || hex(x * 7919),
+        iif(x * 7919 % 40000 = 0, '{', '[' || x || ']') FROM r
+      """
+    )
+    func write(_ file: String, _ compression: String, _ more: [String: Any] = [:]) throws {
+      var action: [String: Any] = [
+        "type": "export", "file": file, "format": format, "compression": compression,
+      ]
+      // Some of these fail, which splits their chunks.
+      if format == "ndjson" { action["json"] = ["j"] }
+      let more = more.merging(["skip": ["limit": 100]]) { $1 }
+      try directory.write(
+        JobText.export(to: file, entity: "many", adding: more.merging(["action": action]) { $1 }),
+        to: "job.json"
+      )
+    }
+    for (file, compression) in [("plain", "none"), ("whole", compression)] {
+      try write(file, compression)
+      let whole = try BatchProgram.run("run", "job.json", "--fresh", in: directory)
+      #expect(whole.status == end, "\(whole.errors)")
+    }
+    for round in 0..<40 {
+      try write(
+        "killed",
+        compression,
+        [
+          "checkpoint": ["interval": "1ms"], "throttle": ["identifiersPerSecond": 200_000],
+          "chunk": ["size": Int.random(in: 1...20_000, using: &random)],
+          "workers": Int.random(in: 1...3, using: &random),
+        ]
+      )
+      let program = try BatchProgram(
+        ["run", "job.json", "--json"] + (round == 0 ? ["--fresh"] : []),
+        in: directory
+      )
+      for _ in 0..<Int.random(in: 1...4, using: &random) { _ = program.nextLine() }
+      program.send(Bool.random(using: &random) ? SIGKILL : SIGTERM)
+      if program.wait().status == end { break }
+    }
+    let last = try BatchProgram.run("run", "job.json", in: directory)
+    #expect(last.status == end, "\(last.errors)")
+    let told: Comment = "seed \(seed)"
+    let killed = try directory.read("killed")
+    #expect(try killed == directory.read("whole"), told)
+    let read = try CompressedText.read(killed, compression)
+    #expect(try read.text == directory.read("plain"), told)
+    #expect(read.frames > 5, told)
   }
 
   @Test func `a run resumes only with the settings that it began with`() throws {

@@ -11,10 +11,12 @@ import Testing
   /// Rows of which some are gone, no longer match, or fail, and texts of which some are not UTF-8.
   private struct Rows {
     let count: Int
+    let format: GroupFormat
     let kinds: [Int]
 
-    init(_ count: Int, _ random: inout SeededGenerator) {
+    init(_ count: Int, _ format: GroupFormat, _ random: inout SeededGenerator) {
       self.count = count
+      self.format = format
       kinds = (0..<count).map { _ in Int.random(in: 0..<12, using: &random) }
     }
 
@@ -27,21 +29,37 @@ import Testing
         case 1: lines.result.passedOver.noLongerMatching.insert(number)
         case 2: lines.result.failures.append((number, BatchError(.invalidValue, "row \(position)")))
         default:
-          let place = TypedRows.begin(number, to: &lines.bytes)
-          TypedRows.append(Int64(position), to: &lines.bytes)
-          let text = Array("row \(position % 7)".utf8)
-          unsafe text.withUnsafeBytes { unsafe TypedRows.append($0, to: &lines.bytes) }
           let isInvalid = kinds[position] == 3
-          TypedRows.end(place, invalidTexts: isInvalid ? 1 : 0, in: &lines.bytes)
+          switch format {
+          case .parquet:
+            let place = TypedRows.begin(number, to: &lines.bytes)
+            TypedRows.append(Int64(position), to: &lines.bytes)
+            let text = Array("row \(position % 7)".utf8)
+            unsafe text.withUnsafeBytes { unsafe TypedRows.append($0, to: &lines.bytes) }
+            TypedRows.end(place, invalidTexts: isInvalid ? 1 : 0, in: &lines.bytes)
+          case .lines:
+            let place = TypedRows.beginLine(number, to: &lines.bytes)
+            lines.bytes += line(position)
+            TypedRows.endLine(place, invalidTexts: isInvalid ? 1 : 0, in: &lines.bytes)
+          }
           lines.invalidTexts += isInvalid ? 1 : 0
           lines.result.succeeded += 1
         }
       }
       return lines
     }
+
+    /// A line of up to 30,000 bytes.
+    private func line(_ position: Int) -> [UInt8] {
+      let piece = Array("row \(position), ".utf8)
+      return Array(repeatElement(piece, count: position * 7919 % 3_000).joined()) + [0x0a]
+    }
+
+    /// All lines, in order.
+    var text: [UInt8] { kinds.indices.filter { kinds[$0] > 2 }.flatMap(line) }
   }
 
-  private static let format = RowGroups.Format(
+  private static let parquet = RowGroups.Format(
     columns: [.init(name: "id", type: .int64), .init(name: "text", type: .text)],
     compression: .lz4,
     createdBy: "test",
@@ -51,13 +69,16 @@ import Testing
   private static func open(
     _ path: FilePath,
     _ partial: FilePath,
+    _ format: GroupFormat,
     _ written: ExportWriter.Written?
   ) throws -> sending ExportFile {
     guard let written else {
+      var header: [UInt8] = []
+      if case .parquet = format { header = RowGroups.header }
       return try ExportFile(
         creating: path,
         partial: partial,
-        header: RowGroups.header,
+        header: header,
         permissions: .ownerReadWrite
       )
     }
@@ -80,8 +101,8 @@ import Testing
     var (written, lives): (ExportWriter.Written?, Int) = (nil, deaths)
     while true {
       let writer = ExportWriter(
-        try Self.open(path, partial, written),
-        Self.format,
+        try Self.open(path, partial, rows.format, written),
+        rows.format,
         done: written?.done ?? DoneRanges(),
         failed: written?.failed ?? [],
         invalidTexts: written?.invalidTexts ?? 0,
@@ -100,7 +121,10 @@ import Testing
             onFailure: .skip(upTo: rows.count)
           )
           first = end
-          if Bool.random(using: &random) { written = try await writer.synchronize() }
+          if Bool.random(using: &random) {
+            written = try await writer.synchronize()
+            #expect(DoneRanges(written?.done.rows ?? []) != nil, "a checkpoint would refuse it")
+          }
           isDead = dies && Int.random(in: 0..<20, using: &random) == 0
         }
       }
@@ -121,7 +145,9 @@ import Testing
   ) async throws {
     var random = SeededGenerator(seed: seed)
     let directory = try TemporaryDirectory()
-    let rows = Rows(.random(in: 0...400, using: &random), &random)
+    let formats: [GroupFormat] = [.parquet(Self.parquet), .lines(.gzip), .lines(.zstd)]
+    let format = formats[Int(seed % 3)]
+    let rows = Rows(.random(in: 0...400, using: &random), format, &random)
     func file(_ name: String) -> FilePath { FilePath(directory.file(name)) }
     let whole = try await write(rows, to: file("whole"), &random, deaths: 0)
     let pieced = try await write(
@@ -132,6 +158,11 @@ import Testing
     )
     let told: Comment = "seed \(seed)"
     #expect(try directory.read("whole") == directory.read("pieced"), told)
+    if case .lines(let compression) = format {
+      let read = try CompressedText.read(directory.read("pieced"), compression.rawValue)
+      #expect(read.text == rows.text, told)
+      #expect(read.frames <= max(1, rows.text.count >> 20 + 1), told)
+    }
     for written in [whole, pieced] {
       #expect(written.done.remaining(of: rows.count).isEmpty, told)
       let outcomes = written.done.outcomes

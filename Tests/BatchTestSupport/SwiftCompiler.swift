@@ -31,7 +31,7 @@ public enum SwiftCompiler {
     let sources = "\(Repository.path)/Sources"
     let includes = [
       products.appendingPathComponent("Modules").path, "\(sources)/CSQLite", "\(sources)/CLZ4",
-      "\(sources)/CSpawn",
+      "\(sources)/CSpawn", "\(sources)/CZlib", "\(sources)/CZstd",
       scratch.appendingPathComponent("checkouts/swift-system/Sources/CSystem/include").path,
     ]
     let result = try BatchProgram(

@@ -295,7 +295,7 @@ extension JobDecoder {
   private func decodeFormat(_ section: inout JobSection) -> Job.ExportFormat {
     let name = section.name("format", among: Job.ExportFormat.names, required: true)
     for (format, keys) in [
-      ("parquet", ["types", "onMismatch", "compression"]),
+      ("parquet", ["types", "onMismatch"]),
       ("csv", ["delimiter", "null", "bom", "quote"]), ("ndjson", ["json"]),
     ] where format != name {
       for key in keys {
@@ -320,9 +320,17 @@ extension JobDecoder {
             bom: section.boolean("bom") ?? false,
             quote: section.oneOf("quote") ?? .minimal
           )
-        )
+        ),
+        section.oneOf("compression") ?? .none
       )
-    default: return .lines(.ndjson(json: section.strings("json") ?? []))
+    case "ndjson":
+      return .lines(
+        .ndjson(json: section.strings("json") ?? []),
+        section.oneOf("compression") ?? .none
+      )
+    default:
+      section.refuse("compression", nil)
+      return .ndjson
     }
   }
 

@@ -86,18 +86,21 @@ extension Job.Action {
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
       members[export.isInParts ? "folder" : "file"] = .string(file.string)
       members["format"] = .string(export.format.name)
+      if case .lines(_, let compression) = export.format, compression != .none {
+        members["compression"] = .string(compression.rawValue)
+      }
       switch export.format {
       case .parquet(let parquet):
         members["types"] = .object(parquet.types.mapValues { .string($0.name) })
         members["onMismatch"] = .string(parquet.onMismatch.rawValue)
         members["compression"] = .string(parquet.compression.rawValue)
       // Defaults are omitted, as in versions that do not have these settings.
-      case .lines(.csv(let form)):
+      case .lines(.csv(let form), _):
         if form.delimiter != "," { members["delimiter"] = .string(String(form.delimiter)) }
         if form.null != "" { members["null"] = .string(form.null) }
         if form.bom { members["bom"] = .boolean(true) }
         if form.quote != .minimal { members["quote"] = .string(form.quote.rawValue) }
-      case .lines(.ndjson(let json)):
+      case .lines(.ndjson(let json), _):
         if !json.isEmpty { members["json"] = CanonicalJSON(json.sorted()) }
       }
       members["columns"] = CanonicalJSON(export.columns)

@@ -4,20 +4,20 @@ public import BatchRuns
 extension Job {
   /// The format of an export's file.
   public enum ExportFormat: Hashable, Sendable {
-    /// A line for each row.
-    case lines(LineFormat)
+    /// A line for each row; the file may be compressed.
+    case lines(LineFormat, TextCompression)
     /// Apache Parquet: columns of stated types, in groups of rows.
     case parquet(Parquet)
 
     /// A JSON object per line.
-    public static let ndjson = lines(.ndjson(json: []))
+    public static let ndjson = lines(.ndjson(json: []), .none)
     /// RFC 4180, with a header line.
-    public static let csv = lines(.csv(CSVForm()))
+    public static let csv = lines(.csv(CSVForm()), .none)
 
     /// The name in a job file.
     public var name: String {
       switch self {
-      case .lines(let format): format.format.rawValue
+      case .lines(let format, _): format.format.rawValue
       case .parquet: "parquet"
       }
     }
@@ -27,7 +27,7 @@ extension Job {
     /// The columns that the format names, and where in a job file.
     package var namedColumns: [(name: String, path: JobPath)] {
       switch self {
-      case .lines(let format):
+      case .lines(let format, _):
         format.json.enumerated().map { ($1, JobPath("action", "json").appending($0)) }
       case .parquet(let parquet):
         parquet.types.keys.sorted().map { ($0, JobPath("action", "types", $0)) }

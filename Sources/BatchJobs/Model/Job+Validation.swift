@@ -214,8 +214,8 @@ extension Job {
         problems += Self.columnProblems(columns, "action", "columns", least: 1)
       }
       switch export.format {
-      case .lines(.csv(let form)): problems += Self.problems(of: form)
-      case .lines(.ndjson(let json)): problems += Self.columnProblems(json, "action", "json")
+      case .lines(.csv(let form), _): problems += Self.problems(of: form)
+      case .lines(.ndjson(let json), _): problems += Self.columnProblems(json, "action", "json")
       case .parquet: break
       }
       return problems

@@ -304,7 +304,7 @@ struct PostgresFilePlan: RunPlan {
     }
     let writer = try part.session.openOutput(
       header: export.header,
-      nil,
+      export.compression.format,
       overwriting: action.overwrite,
       permissions: job.files.permissions
     )

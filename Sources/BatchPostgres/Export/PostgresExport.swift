@@ -16,6 +16,8 @@ package struct PostgresExport: Sendable {
   package let header: [UInt8]
   /// The format of the lines.
   package let format: LineFormat
+  /// How their file is compressed; if it is, the lines are rows of ``LineFrames``.
+  package let compression: TextCompression
 
   /// An export of the named columns of the rows that a key identifies, or of all columns.
   ///
@@ -27,6 +29,7 @@ package struct PostgresExport: Sendable {
     key: PostgresKey,
     _ names: [String]? = nil,
     as format: LineFormat,
+    _ compression: TextCompression = .none,
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
     path: SearchPath,
@@ -34,8 +37,9 @@ package struct PostgresExport: Sendable {
   ) throws(BatchError) {
     let columns = try table.columns(named: names)
     let values = LineEncoder(format, columns)
-    header = values.header
+    header = compression.header(values.header)
     self.format = format
+    self.compression = compression
     // The server writes a `bytea` as hexadecimal digits, and those of a large one exceed its limit for a row.
     // Its fields have the plainest form.
     let isByServer = isByServer && format.hasPlainFields && !columns.contains { $0.form == .blob }
@@ -183,12 +187,27 @@ package struct PostgresExport: Sendable {
     swap(&bytes, &lines.bytes)
     defer { swap(&bytes, &lines.bytes) }
     var isWhole = true
+    let isCompressed = compression != .none
+    /// Appends the line of a row, by its number.
+    func line(
+      _ number: Int,
+      _ append: (inout [UInt8]) throws(BatchError) -> Void
+    ) throws(BatchError) {
+      guard isCompressed else { return try append(&bytes) }
+      let place = TypedRows.beginLine(first + number, to: &bytes)
+      try append(&bytes)
+      TypedRows.endLine(place, invalidTexts: 0, in: &bytes)
+    }
     switch encoder {
     case .values(let encoder):
       try reader.forEachRow(of: keys, within: limit, in: session) {
         row,
         values throws(BatchError) in
-        if reached.take(row.number, row.isMatching) { try encoder.append(&row, values, to: &bytes) }
+        if reached.take(row.number, row.isMatching) {
+          try line(row.number) { bytes throws(BatchError) in
+            try encoder.append(&row, values, to: &bytes)
+          }
+        }
         isWhole = bytes.count < byteLimit
         return isWhole
       }
@@ -197,8 +216,12 @@ package struct PostgresExport: Sendable {
         of: keys,
         within: limit,
         in: session
-      ) { number, isMatching, line, start throws(BatchError) in
-        if reached.take(number, isMatching) { try encoder.append(line, from: start, to: &bytes) }
+      ) { number, isMatching, fields, start throws(BatchError) in
+        if reached.take(number, isMatching) {
+          try line(number) { bytes throws(BatchError) in
+            try encoder.append(fields, from: start, to: &bytes)
+          }
+        }
         isWhole = bytes.count < byteLimit
         return isWhole
       }

@@ -285,7 +285,7 @@ package struct PostgresPlan: Sendable {
         try query.table.requireColumn(named: name)
       }
     }
-    guard case .lines(let format) = export.format else {
+    guard case .lines(let format, let compression) = export.format else {
       throw BatchError(
         .invalidJob,
         "a Parquet file cannot be written from PostgreSQL yet",
@@ -309,6 +309,7 @@ package struct PostgresPlan: Sendable {
       key: query.key,
       export.columns,
       as: format,
+      compression,
       condition: recheck,
       parameters: query.parameters,
       path: query.path

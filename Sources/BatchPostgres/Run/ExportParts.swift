@@ -37,11 +37,16 @@ package struct ExportParts: Sendable {
 
   /// A file name that no other attempt has; after a failover that lost recent commits, the server
   /// grants spans with the same tokens as before.
-  package func fileName(of positions: Range<Int>, _ format: LineFormat) -> String {
+  package func fileName(
+    of positions: Range<Int>,
+    _ format: LineFormat,
+    _ compression: TextCompression
+  ) -> String {
     let digits = String(positions.lowerBound)
     let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
     let attempt = String(UInt64.random(in: 0 ... .max), radix: 36)
-    return "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.format.rawValue)"
+    return
+      "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.format.rawValue)\(compression.suffix)"
   }
 
   /// Records a part whose file is complete and on disk, and the outcomes of its identifiers.
@@ -119,11 +124,13 @@ package struct ExportParts: Sendable {
   package func manifest(
     ofJob job: String,
     _ format: LineFormat,
+    _ compression: TextCompression,
     _ parts: [ExportPart]
   ) -> [UInt8] {
     var json = Array(#"{"job":"#.utf8)
     JSONString.append(job, to: &json)
     json += #","run":"\#(fence.run)","format":"\#(format.format.rawValue)""#.utf8
+    if compression != .none { json += #","compression":"\#(compression.rawValue)""#.utf8 }
     json += #","rows":\#(parts.reduce(0) { $0 + $1.rows })"#.utf8
     json += #","bytes":\#(parts.reduce(0) { $0 + $1.bytes }),"parts":["#.utf8
     for (index, part) in parts.enumerated() {

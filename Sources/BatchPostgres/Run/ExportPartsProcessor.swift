@@ -46,7 +46,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let start = ContinuousClock.now
     let span = try spans.span(of: positions)
-    let name = parts.fileName(of: positions, export.format)
+    let name = parts.fileName(of: positions, export.format, export.compression)
     let file = try folder.makeFile(named: name)
     var written = ChunkResult()
     var bytes = 0
@@ -57,18 +57,25 @@ struct ExportPartsProcessor: ChunkProcessor {
         bytes = export.header.count
       }
       var next = positions.lowerBound
+      var frames = LineFrames(export.compression)
       while next < positions.upperBound {
         let end = min(next + size, positions.upperBound)
-        let lines = try await lines(
-          for: span.keys(next..<end, key: key),
+        let (piece, result) = try await piece(
+          span.keys(next..<end, key: key),
           after: written.failures.count,
+          isLast: end == positions.upperBound,
+          &frames,
           in: worker
         )
-        try file.write(lines.bytes)
-        bytes += lines.bytes.count
-        let offset = next - positions.lowerBound
-        written.append(lines.result, from: offset)
-        next += lines.count
+        try file.write(piece)
+        bytes += piece.count
+        written.append(result, from: next - positions.lowerBound)
+        next += result.outcomes.total
+      }
+      if bytes == 0 {
+        let empty = export.compression.frame(of: [])
+        try file.write(empty)
+        bytes = empty.count
       }
       try file.publish(overwriting: true)
     } catch {
@@ -91,21 +98,33 @@ struct ExportPartsProcessor: ChunkProcessor {
     return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
   }
 
-  private func lines(
-    for keys: RowKeys,
+  /// What comes next in a file: the lines of some keys, or the frames that they fill.
+  private func piece(
+    _ keys: RowKeys,
     after failureCount: Int,
+    isLast: Bool,
+    _ frames: inout LineFrames,
     in worker: PostgresConnection
-  ) async throws(BatchError) -> ExportedLines {
+  ) async throws(BatchError) -> ([UInt8], ChunkResult) {
     let (export, limit, policy) = (export, statementLimit, onFailure.after(failureCount))
-    return try await worker.persistently(within: reconnection) { session throws(BatchError) in
-      try export.lines(
+    // The worker's thread compresses too.
+    let (begun, piece, result) = try await worker.persistently(within: reconnection) {
+      [frames] session throws(BatchError) in
+      let lines = try export.lines(
         for: keys,
         onFailure: policy,
         holding: ChunkBytes.chunkLimit,
         within: limit,
         in: session
       )
+      guard export.compression != .none else { return (frames, lines.bytes, lines.result) }
+      var (frames, piece) = (frames, [UInt8]())
+      try frames.append(lines.bytes) { frame, _ in piece += frame.bytes }
+      if isLast, lines.count == keys.count, let frame = frames.takeGroup() { piece += frame.bytes }
+      return (frames, piece, lines.result)
     }
+    frames = begun
+    return (piece, result)
   }
 
   func commit(

@@ -5,8 +5,8 @@ import BatchPlatform
 package actor ExportWriter {
   private let executor = ThreadExecutor(label: "batch.output")
   private let file: ExportFile
-  /// The rows of a file whose rows are in groups; nil for a file of lines.
-  private var groups: RowGroups?
+  /// The rows of a file whose rows are in groups; nil for a file of plain lines.
+  private var groups: (any RowGrouping & ~Copyable)?
   private let overwrites: Bool
   /// The positions whose rows are in the file, or that failed.
   private var done: DoneRanges
@@ -29,14 +29,14 @@ package actor ExportWriter {
   /// complete file may replace another.
   package init(
     _ file: sending ExportFile,
-    _ format: RowGroups.Format?,
+    _ format: GroupFormat?,
     done: DoneRanges,
     failed: [FailedIdentifier],
     invalidTexts: Int,
     overwrites: Bool
   ) {
     self.file = file
-    groups = format.map { RowGroups($0) }
+    groups = format?.makeGroups()
     self.done = done
     self.failed = failed
     self.invalidTexts = invalidTexts
@@ -60,24 +60,25 @@ package actor ExportWriter {
       record(result, at: positions, chunks: 1)
       invalidTexts += lines.invalidTexts
     } else {
-      var first = 0
+      // A chunk counts with its first part: a record of no chunk would contradict itself.
+      var (first, chunks) = (0, 1)
       try groups?.append(lines.bytes) { group, last throws(BatchError) in
         try append(group)
         record(
           result.part(first..<(last + 1)),
           at: positions.lowerBound + first..<positions.lowerBound + last + 1,
-          chunks: 0
+          chunks: chunks
         )
-        first = last + 1
+        (first, chunks) = (last + 1, 0)
       }
       let rest = first..<positions.count
-      waiting.append((positions.dropFirst(first), result.part(rest), 1))
+      waiting.append((positions.dropFirst(first), result.part(rest), chunks))
     }
     return Commit(outcomes: result.outcomes, duration: lines.duration)
   }
 
   /// Appends a group with the rows of all chunks that wait.
-  private func append(_ group: RowGroups.Group) throws(BatchError) {
+  private func append(_ group: RowGroup) throws(BatchError) {
     try file.append(group.bytes)
     invalidTexts += group.invalidTexts
     recordWaiting()
@@ -149,7 +150,7 @@ extension ExportWriter: RunLedger {
     try executor.requireThread()
     if let group = groups?.takeGroup() { try append(group) }
     recordWaiting()
-    try groups?.appendFooter(to: file)
+    try groups?.writeEnd(to: file)
   }
 
   /// Gives the complete file its final name.

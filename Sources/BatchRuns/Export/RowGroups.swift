@@ -2,10 +2,7 @@ package import BatchIdentifiers
 package import BatchParquet
 
 /// The rows of a Parquet file, which are written in groups.
-///
-/// A group ends with the row that fills it. So a run that was killed writes the same groups again,
-/// wherever its chunks end, since it continues after a whole group.
-package struct RowGroups: ~Copyable {
+package struct RowGroups: RowGrouping, ~Copyable {
   /// What the job states of a file.
   package struct Format: Sendable {
     package let columns: [ParquetColumn]
@@ -48,16 +45,9 @@ package struct RowGroups: ~Copyable {
     group.rowCount >= format.rowLimit || group.byteCount >= Self.byteLimit
   }
 
-  /// A whole group.
-  package struct Group {
-    package let bytes: [UInt8]
-    package let invalidTexts: Int
-  }
-
-  /// Adds rows, and gives each group that they fill to `write`, with the number of its last row.
   package mutating func append(
     _ bytes: [UInt8],
-    _ write: (Group, _ last: Int) throws(BatchError) -> Void
+    _ write: (RowGroup, _ last: Int) throws(BatchError) -> Void
   ) throws(BatchError) {
     var rows = TypedRows(bytes)
     while !rows.isAtEnd {
@@ -68,11 +58,10 @@ package struct RowGroups: ~Copyable {
     }
   }
 
-  /// Takes the rows since the last group; nil if there are none.
-  package mutating func takeGroup() -> Group? {
+  package mutating func takeGroup() -> RowGroup? {
     guard group.rowCount > 0 else { return nil }
     defer { invalidTexts = 0 }
-    return Group(bytes: group.encode(), invalidTexts: invalidTexts)
+    return RowGroup(bytes: group.encode(), invalidTexts: invalidTexts)
   }
 
   private mutating func append(_ rows: inout TypedRows, _ type: ParquetType, to index: Int) {
@@ -90,7 +79,7 @@ package struct RowGroups: ~Copyable {
   }
 
   /// Appends the footer of a file with all its groups, unless it has one.
-  package func appendFooter(to file: ExportFile) throws(BatchError) {
+  package mutating func writeEnd(to file: ExportFile) throws(BatchError) {
     let parquet = ParquetFile(columns: format.columns, createdBy: format.createdBy)
     let end = file.count
     do {

@@ -36,7 +36,7 @@ extension RunSession {
   /// For a resumed run, the file is opened. It has the format if its rows are in groups.
   package func openOutput(
     header: [UInt8],
-    _ format: RowGroups.Format?,
+    _ format: GroupFormat?,
     overwriting overwrites: Bool,
     permissions: FilePermissions
   ) throws(BatchError) -> ExportWriter {

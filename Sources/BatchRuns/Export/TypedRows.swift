@@ -1,7 +1,7 @@
 /// Rows with values of stated types, on their way from a worker to the writer of row groups.
 ///
 /// A row is its number in the chunk, how many of its texts are not UTF-8, and for each column
-/// whether there is a value, and the value.
+/// whether there is a value, and the value; or, for a compressed file of lines, its line.
 package struct TypedRows: ~Copyable {
   /// Begins a row, and returns where ``end(_:invalidTexts:in:)`` finds it.
   package static func begin(_ number: Int, to bytes: inout [UInt8]) -> Int {
@@ -15,6 +15,20 @@ package struct TypedRows: ~Copyable {
     // A table has at most 32,767 columns.
     bytes[place] = UInt8(truncatingIfNeeded: invalidTexts)
     bytes[place + 1] = UInt8(truncatingIfNeeded: invalidTexts >> 8)
+  }
+
+  /// Begins a row that is a line, and returns where ``endLine(_:invalidTexts:in:)`` finds it.
+  package static func beginLine(_ number: Int, to bytes: inout [UInt8]) -> Int {
+    let place = begin(number, to: &bytes)
+    append(UInt64(0), to: &bytes)
+    return place
+  }
+
+  package static func endLine(_ place: Int, invalidTexts: Int, in bytes: inout [UInt8]) {
+    end(place, invalidTexts: invalidTexts, in: &bytes)
+    let start = place + 2
+    let count = UInt64(bytes.count - start - 8)
+    for index in 0..<8 { bytes[start + index] = UInt8(truncatingIfNeeded: count >> (8 * index)) }
   }
 
   package static func appendNull(to bytes: inout [UInt8]) { bytes.append(0) }
@@ -70,6 +84,12 @@ package struct TypedRows: ~Copyable {
   /// Calls `body` with text, bytes, or the digits of a long decimal.
   package mutating func withArray(_ body: (UnsafeRawBufferPointer) -> Void) {
     let count = Int(word(UInt32.self))
+    offset += count
+    unsafe bytes.span.extracting((offset - count)..<offset).withUnsafeBytes { unsafe body($0) }
+  }
+
+  package mutating func withLine(_ body: (UnsafeRawBufferPointer) -> Void) {
+    let count = Int(word(UInt64.self))
     offset += count
     unsafe bytes.span.extracting((offset - count)..<offset).withUnsafeBytes { unsafe body($0) }
   }

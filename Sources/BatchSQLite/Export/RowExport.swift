@@ -18,7 +18,7 @@ package struct RowExport: Sendable {
 
   /// How rows are written.
   private enum Encoder: Sendable {
-    case lines(RowEncoder)
+    case lines(RowEncoder, TextCompression)
     case groups(ParquetRowEncoder, RowGroups.Format, [Job.ColumnType])
 
     func append(
@@ -28,9 +28,14 @@ package struct RowExport: Sendable {
       to bytes: inout [UInt8]
     ) throws(BatchError) -> Int {
       switch self {
-      case .lines(let encoder): try encoder.append(values, row, to: &bytes)
+      case .lines(let encoder, .none): return try encoder.append(values, row, to: &bytes)
+      case .lines(let encoder, _):
+        let place = TypedRows.beginLine(number, to: &bytes)
+        let invalidTexts = try encoder.append(values, row, to: &bytes)
+        TypedRows.endLine(place, invalidTexts: invalidTexts, in: &bytes)
+        return invalidTexts
       case .groups(let encoder, _, _):
-        try encoder.append(values, row, number: number, to: &bytes)
+        return try encoder.append(values, row, number: number, to: &bytes)
       }
     }
   }
@@ -50,7 +55,7 @@ package struct RowExport: Sendable {
     self.key = key
     self.columns = attributes.map(\.column)
     switch format {
-    case .lines(let format):
+    case .lines(let format, let compression):
       encoder = .lines(
         RowEncoder(
           format: format,
@@ -64,7 +69,8 @@ package struct RowExport: Sendable {
             attributes.indices.filter { format.json.contains(where: attributes[$0].isNamed) }
           ),
           invalidText: invalidText
-        )
+        ),
+        compression
       )
     case .parquet(let parquet):
       let types = parquet.types(of: attributes)
@@ -93,14 +99,17 @@ package struct RowExport: Sendable {
   /// The beginning of a file, before any row.
   package var header: [UInt8] {
     switch encoder {
-    case .lines(let encoder): encoder.header
+    case .lines(let encoder, let compression): compression.header(encoder.header)
     case .groups: RowGroups.header
     }
   }
 
-  /// The format of a file whose rows are in groups; nil for a file of lines.
-  package var format: RowGroups.Format? {
-    if case .groups(_, let format, _) = encoder { format } else { nil }
+  /// The format of a file whose rows are in groups; nil for a file of plain lines.
+  package var format: GroupFormat? {
+    switch encoder {
+    case .lines(_, let compression): compression.format
+    case .groups(_, let format, _): .parquet(format)
+    }
   }
 
   /// The types of the columns of such a file, by their names.
@@ -205,6 +214,7 @@ package struct RowExport: Sendable {
         let partKeys = part.count == keys.identifierCount ? keys : keys.part(part)
         let read = try append(
           partKeys,
+          at: part.lowerBound,
           of: entity,
           to: &lines.bytes,
           upTo: byteLimit,
@@ -236,8 +246,10 @@ package struct RowExport: Sendable {
     var isFull = false
   }
 
+  /// Appends the lines of a part, whose first identifier has a place in the chunk.
   private func append(
     _ keys: ChunkKeys,
+    at place: Int,
     of entity: Entity,
     to lines: inout [UInt8],
     upTo byteLimit: Int,
@@ -249,7 +261,16 @@ package struct RowExport: Sendable {
       let part = start..<min(start + Self.rowsAtOnce, count)
       let keys = part.count == count ? keys : keys.part(part)
       let before = lines.count
-      try append(keys, from: start, of: entity, to: &lines, upTo: byteLimit, &read, in: connection)
+      try append(
+        keys,
+        from: start,
+        at: place,
+        of: entity,
+        to: &lines,
+        upTo: byteLimit,
+        &read,
+        in: connection
+      )
       if start == 0, part.count < count {
         // An array that grows by itself is copied each time it doubles.
         let expected = (lines.count - before) * count / part.count
@@ -263,6 +284,7 @@ package struct RowExport: Sendable {
   private func append(
     _ keys: ChunkKeys,
     from first: Int,
+    at place: Int,
     of entity: Entity,
     to lines: inout [UInt8],
     upTo byteLimit: Int,
@@ -292,7 +314,12 @@ package struct RowExport: Sendable {
         read.passedOver.vanished.insert(contentsOf: read.reached..<number)
         read.reached = number + 1
         if predicate == nil || rows.word(row, columns.count) != 0 {
-          read.invalidTexts += try encoder.append(rows, row, number: number, to: &lines)
+          read.invalidTexts += try encoder.append(
+            rows,
+            row,
+            number: place + number,
+            to: &lines
+          )
         } else {
           read.passedOver.noLongerMatching.insert(number)
         }

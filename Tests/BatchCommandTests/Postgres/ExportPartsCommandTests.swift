@@ -23,8 +23,12 @@ import Testing
     try #require(manifest(job)["parts"] as? [[String: Any]])
   }
 
-  /// The concatenated parts, each checked against the manifest.
   private static func text(_ job: SharedJob) throws -> String {
+    String(decoding: try bytes(job), as: UTF8.self)
+  }
+
+  /// The concatenated parts, each checked against the manifest.
+  private static func bytes(_ job: SharedJob) throws -> [UInt8] {
     var bytes: [UInt8] = []
     var next = 0
     for part in try parts(job) {
@@ -34,7 +38,7 @@ import Testing
       next = try #require(part["next"] as? Int)
       bytes += content
     }
-    return String(decoding: bytes, as: UTF8.self)
+    return bytes
   }
 
   private static func files(_ job: SharedJob) throws -> Set<String> {
@@ -80,6 +84,68 @@ import Testing
     let sqlite = try job.batch("validate", "sqlite.json")
     #expect(sqlite.status == 2)
     #expect(sqlite.errors.contains("only hosts that share a run on PostgreSQL"), "\(sqlite.errors)")
+  }
+
+  @Test(arguments: [("csv", "zstd", ".csv.zst"), ("ndjson", "gzip", ".ndjson.gz")])
+  func `compressed parts in order are one compressed file`(
+    format: String,
+    compression: String,
+    suffix: String
+  ) throws {
+    let job = try SharedJob(rows: 200_000, "DELETE FROM t WHERE id % 7 = 0")
+    var texts: [[UInt8]] = []
+    for compression in ["none", compression] {
+      let action = [
+        "type": "export", "folder": "out", "format": format, "compression": compression,
+      ]
+      try job.writeJob(["action": action, "chunk": ["size": 700]])
+      let result = try job.batch("run", "job.json", "--fresh")
+      #expect(result.status == 0, "\(result.errors)")
+      texts.append(try Self.bytes(job))
+    }
+    let read = try CompressedText.read(texts[1], compression)
+    #expect(read.text == texts[0])
+    #expect(try read.frames >= Self.parts(job).count)
+    #expect(try Self.manifest(job)["compression"] as? String == compression)
+    #expect(try Self.named(job).allSatisfy { $0 == "manifest.json" || $0.hasSuffix(suffix) })
+    #expect(try Self.files(job) == Self.named(job))
+  }
+
+  @Test(arguments: ["gzip", "zstd"])
+  func `a compressed file that a killed host has begun becomes the same`(
+    compression: String
+  ) throws {
+    let job = try SharedJob(rows: 200_000)
+    var random = SeededGenerator(seed: 11)
+    func write(_ file: String, _ compression: String, _ more: [String: Any] = [:]) throws {
+      let action = ["type": "export", "file": file, "format": "ndjson", "compression": compression]
+      try job.writeJob(["action": action].merging(more) { $1 })
+    }
+    for (file, compression) in [("plain", "none"), ("whole", compression)] {
+      try write(file, compression)
+      #expect(try job.batch("run", "job.json", "--fresh").status == 0)
+    }
+    for round in 0..<20 {
+      try write(
+        "killed",
+        compression,
+        [
+          "checkpoint": ["interval": "1ms"], "throttle": ["identifiersPerSecond": 200_000],
+          "chunk": ["size": Int.random(in: 100...20_000, using: &random)],
+        ]
+      )
+      let program = try BatchProgram(
+        ["run", "job.json", "--json"] + (round == 0 ? ["--fresh"] : []),
+        in: job.directory
+      )
+      for _ in 0..<Int.random(in: 1...4, using: &random) { _ = program.nextLine() }
+      program.send(Bool.random(using: &random) ? SIGKILL : SIGTERM)
+      if program.wait().status == 0 { break }
+    }
+    #expect(try job.batch("run", "job.json").status == 0)
+    let killed = try job.directory.read("killed")
+    #expect(try killed == job.directory.read("whole"))
+    #expect(try CompressedText.read(killed, compression).text == job.directory.read("plain"))
   }
 
   @Test func `a host that is suspended past its lease leaves no part in the export`() throws {

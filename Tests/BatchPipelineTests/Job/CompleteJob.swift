@@ -128,7 +128,8 @@ enum CompleteJob {
       "action": {
         "type": "export", "file": "orders.csv", "format": "csv",
         "columns": ["id", "price"], "overwrite": true, "invalidText": "fail",
-        "delimiter": ";", "null": "NA", "bom": true, "quote": "all"
+        "delimiter": ";", "null": "NA", "bom": true, "quote": "all",
+        "compression": "gzip"
       }
     }
     """

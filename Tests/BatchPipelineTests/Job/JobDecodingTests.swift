@@ -86,7 +86,7 @@ import Testing
     let job = try Job(json: Array(CompleteJob.export.utf8))
     let export = Job.Export(
       file: "orders.csv",
-      format: .lines(.csv(CSVForm(delimiter: ";", null: "NA", bom: true, quote: .all))),
+      format: .lines(.csv(CSVForm(delimiter: ";", null: "NA", bom: true, quote: .all)), .gzip),
       columns: ["id", "price"],
       overwrite: true,
       invalidText: .fail

@@ -90,9 +90,13 @@ import Testing
       .csv(CSVForm(delimiter: ";")), .csv(CSVForm(null: "NULL")), .csv(CSVForm(bom: true)),
       .csv(CSVForm(quote: .all)), .csv(CSVForm()), .ndjson(json: ["b", "a"]), .ndjson(json: []),
     ]
-    #expect(try Set(forms.map { try text(.lines($0)) }).count == forms.count)
+    let formats =
+      forms.map { Job.ExportFormat.lines($0, .none) }
+      + [.lines(.ndjson(json: []), .gzip), .lines(.ndjson(json: []), .zstd)]
+    #expect(try Set(formats.map(text)).count == formats.count)
     #expect(
-      try text(.lines(.ndjson(json: ["a", "b"]))) == text(.lines(.ndjson(json: ["b", "a"])))
+      try text(.lines(.ndjson(json: ["a", "b"]), .none))
+        == text(.lines(.ndjson(json: ["b", "a"]), .none))
     )
   }
 

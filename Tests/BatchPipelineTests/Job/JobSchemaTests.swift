@@ -124,7 +124,11 @@ import Testing
     #expect(source["recheck", "enum"]?.strings == choices(Recheck.self))
     #expect(export["format", "enum"]?.strings == Job.ExportFormat.names)
     #expect(export["onMismatch", "enum"]?.strings == choices(Job.Parquet.Mismatch.self))
-    #expect(export["compression", "enum"]?.strings == choices(Job.Parquet.Compression.self))
+    let ofText = choices(TextCompression.self).filter { $0 != "none" }
+    #expect(
+      export["compression", "enum"]?.strings == choices(Job.Parquet.Compression.self) + ofText
+    )
+    #expect(export["quote", "enum"]?.strings == choices(CSVForm.Quote.self))
     #expect(load["format", "enum"]?.strings == choices(RowFormat.self))
     #expect(load["types", "additionalProperties", "enum"]?.strings == choices(Job.ValueType.self))
     #expect(checkpoint["list", "enum"]?.strings == choices(Job.Checkpoint.List.self))

@@ -140,7 +140,7 @@ import Testing
     let trial = try Trial(seed: seed)
     let action = Job.Export(
       file: FilePath(trial.directory.file("out")),
-      format: .lines(LineFormat(format)),
+      format: .lines(LineFormat(format), .none),
       columns: ["id", "a", "b"],
       invalidText: fate
     )

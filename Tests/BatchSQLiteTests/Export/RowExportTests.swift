@@ -34,7 +34,7 @@ import Testing
       entity: entity,
       key: key,
       attributes: entity.attributes,
-      format: .lines(LineFormat(format)),
+      format: .lines(LineFormat(format), .none),
       predicate: predicate.map { SQLExpression($0) },
       recheck: recheck,
       parameters: [:]

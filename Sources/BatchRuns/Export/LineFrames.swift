@@ -1,0 +1,41 @@
+package import BatchIdentifiers
+
+/// The lines of a compressed file, which are written in frames.
+package struct LineFrames: RowGrouping, Sendable {
+  /// How many bytes of text fill a frame: with more, files hardly become smaller.
+  private static let byteLimit = 1 << 20
+
+  private let compression: TextCompression
+  private var text: [UInt8] = []
+  /// How many texts of the frame are not UTF-8.
+  private var invalidTexts = 0
+
+  package init(_ compression: TextCompression) { self.compression = compression }
+
+  package mutating func append(
+    _ bytes: [UInt8],
+    _ write: (RowGroup, _ last: Int) throws(BatchError) -> Void
+  ) throws(BatchError) {
+    var rows = TypedRows(bytes)
+    while !rows.isAtEnd {
+      let (number, invalid) = rows.next()
+      unsafe rows.withLine { unsafe text.append(contentsOf: $0) }
+      invalidTexts += invalid
+      if text.count >= Self.byteLimit, let frame = takeGroup() { try write(frame, number) }
+    }
+  }
+
+  package mutating func takeGroup() -> RowGroup? {
+    guard !text.isEmpty else { return nil }
+    defer {
+      text.removeAll(keepingCapacity: text.count < 2 * Self.byteLimit)
+      invalidTexts = 0
+    }
+    return RowGroup(bytes: compression.frame(of: text), invalidTexts: invalidTexts)
+  }
+
+  package mutating func writeEnd(to file: ExportFile) throws(BatchError) {
+    // No bytes are no file of either format.
+    if file.count == 0 { try file.append(compression.frame(of: [])) }
+  }
+}

@@ -1,0 +1,39 @@
+package import BatchIdentifiers
+
+/// Rows that are written in groups.
+///
+/// A group ends with the row that fills it. So a run that was killed writes the same groups again,
+/// wherever its chunks end, since it continues after a whole group.
+package protocol RowGrouping: ~Copyable {
+  /// Adds rows, as ``TypedRows``, and gives each group that they fill to `write`, with the number of
+  /// its last row.
+  mutating func append(
+    _ bytes: [UInt8],
+    _ write: (RowGroup, _ last: Int) throws(BatchError) -> Void
+  ) throws(BatchError)
+
+  /// Takes the rows since the last group; nil if there are none.
+  mutating func takeGroup() -> RowGroup?
+
+  /// Appends what a file ends with after all its groups, unless it has it.
+  mutating func writeEnd(to file: ExportFile) throws(BatchError)
+}
+
+/// A whole group, as a file has it.
+package struct RowGroup {
+  package let bytes: [UInt8]
+  package let invalidTexts: Int
+}
+
+/// What makes the groups of a file.
+package enum GroupFormat: Sendable {
+  case parquet(RowGroups.Format)
+  case lines(TextCompression)
+
+  func makeGroups() -> any RowGrouping & ~Copyable {
+    switch self {
+    case .parquet(let format): RowGroups(format)
+    case .lines(let compression): LineFrames(compression)
+    }
+  }
+}

@@ -1,0 +1,5 @@
+// The system's zlib, with nothing of our own.
+#ifndef CZLIB_SHIM_H
+#define CZLIB_SHIM_H
+#include <zlib.h>
+#endif
