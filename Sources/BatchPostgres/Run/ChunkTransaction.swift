@@ -83,7 +83,12 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
           return commit
         }
       } catch {
-        guard !session.isLost, change.canBeListed(error) else { throw error }
+        guard change.canBeListed(error) else { throw error }
+        // The connection broke during the rollback: on another one, the chunk is tried again.
+        guard !session.isLost else {
+          let loss = PostgresError("the connection broke", state: .connectionFailure)
+          throw BatchError(loss, server: session.address.description)
+        }
         method = error.isAboutAmount ? .halving : .listing
       }
     }

@@ -3,11 +3,11 @@ import BatchIdentifiers
 import BatchTestSupport
 import Foundation
 
-/// Proxies sessions, and once breaks the one that commits a certain transaction, so that its COMMIT gets no answer.
+/// Proxies sessions, and once breaks the one that ends a certain transaction, so that its COMMIT or ROLLBACK gets no answer.
 final class CommitProxy: Sendable {
   /// When the session breaks.
   enum Moment: CaseIterable {
-    /// The server never hears of the COMMIT.
+    /// The server never hears of the end.
     case before
     /// The server has done it.
     case after
@@ -31,12 +31,14 @@ final class CommitProxy: Sendable {
   /// - Parameters:
   ///   - socket: The server's socket.
   ///   - marker: What a statement of the transaction contains.
+  ///   - end: The statement that ends it.
   ///   - moment: When its session breaks.
-  ///   - body: What is done between the COMMIT and the break.
+  ///   - body: What is done between the end and the break.
   /// - Throws: What keeps it from listening.
   init(
     to socket: String,
     breaking marker: String,
+    at end: String = "COMMIT",
     _ moment: Moment,
     _ body: @escaping @Sendable () -> Void = {}
   ) throws {
@@ -51,7 +53,7 @@ final class CommitProxy: Sendable {
           close(client)
           continue
         }
-        Session(client: client, server: server, state: state, Data(marker.utf8), moment, body)
+        Session(client: client, server: server, state: state, Data(marker.utf8), end, moment, body)
           .begin()
       }
     }
@@ -70,9 +72,10 @@ final class CommitProxy: Sendable {
     private let server: Int32
     private let proxy: Lock<State>
     private let marker: Data
+    private let end: String
     private let moment: Moment
     private let body: @Sendable () -> Void
-    /// Whether its COMMIT is on the way, of which the client is to hear nothing.
+    /// Whether its end is on the way, of which the client is to hear nothing.
     private let isSilent = Lock(false)
 
     init(
@@ -80,11 +83,12 @@ final class CommitProxy: Sendable {
       server: Int32,
       state: Lock<State>,
       _ marker: Data,
+      _ end: String,
       _ moment: Moment,
       _ body: @escaping @Sendable () -> Void
     ) {
       (self.client, self.server, proxy) = (client, server, state)
-      (self.marker, self.moment, self.body) = (marker, moment, body)
+      (self.marker, self.end, self.moment, self.body) = (marker, end, moment, body)
     }
 
     func begin() {
@@ -94,10 +98,10 @@ final class CommitProxy: Sendable {
         pass(from: client, to: server) { bytes in
           recent.append(bytes)
           if recent.range(of: marker) != nil { isMarked = true }
-          // The text of a statement stands between two NULs.
-          let commits = recent.range(of: Data("\0COMMIT\0".utf8)) != nil
-          recent = commits ? Data() : recent.suffix(200)
-          guard commits, isMarked else { return true }
+          // The text of a statement ends with a NUL.
+          let ends = recent.range(of: Data("\(end)\0".utf8)) != nil
+          recent = ends ? Data() : recent.suffix(200)
+          guard ends, isMarked else { return true }
           isMarked = false
           guard proxy.withLock({ Self.take(&$0.isArmed) }) else { return true }
           if moment == .before {
@@ -114,7 +118,7 @@ final class CommitProxy: Sendable {
           guard isSilent.withLock({ $0 }) else { return true }
           answer.append(bytes)
           // The server says so once it is done.
-          if answer.range(of: Data("COMMIT\0".utf8)) != nil {
+          if answer.range(of: Data("\(end)\0".utf8)) != nil {
             body()
             breakOff()
           }

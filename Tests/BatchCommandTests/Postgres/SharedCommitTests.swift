@@ -17,13 +17,14 @@ import Testing
   /// Has all that the job says to the server go through a proxy, which breaks the session that commits a transaction.
   private func proxy(
     breaking marker: String = "INSERT INTO \"public\".\"_batch_run\"",
+    at end: String = "COMMIT",
     _ moment: CommitProxy.Moment,
     _ more: [String: Any] = [:],
     _ body: @escaping @Sendable () -> Void = {}
   ) throws -> CommitProxy {
     let cluster = job.database.cluster
     let socket = "\(cluster.folder)/.s.PGSQL.\(cluster.port)"
-    let proxy = try CommitProxy(to: socket, breaking: marker, moment, body)
+    let proxy = try CommitProxy(to: socket, breaking: marker, at: end, moment, body)
     let url = "postgres://postgres@/\(job.database.name)?host=\(proxy.folder)&port=5432"
     let database: [String: Any] = ["database": ["url": url, "lease": "10s"]]
     try job.writeJob(database.merging(more) { $1 })
@@ -177,6 +178,22 @@ import Testing
     #expect(result.output.contains("\"event\":\"retryingFailures\""), "\(result.output)")
     #expect(try job.counts() == ["1 x 2000"])
     #expect(try states() == "acknowledged")
+  }
+
+  @Test(arguments: CommitProxy.Moment.allCases)
+  func `a chunk that is tried again row by row may lose its connection`(moment: CommitProxy.Moment)
+    throws
+  {
+    try job.writeJob(["undo": true])
+    #expect(try job.start().wait().status == 0)
+    try job.database.run("UPDATE t SET n = 7 WHERE id % 500 = 0")
+    // Rows that others have changed have their chunk rolled back, and told apart.
+    let ledger = "INSERT INTO \"public\".\"_batch_ledger\""
+    let proxy = try proxy(breaking: ledger, at: "ROLLBACK", moment, ["undo": true])
+    let result = try BatchProgram(["undo", "job.json"], in: job.directory).wait()
+    #expect(proxy.hasBroken)
+    #expect(result.status == 4, "\(result.errors)")
+    #expect(try job.counts() == ["0 x 1996", "7 x 4"])
   }
 
   @Test func `a run ends if its ledger is emptied before an unanswered COMMIT is checked`() throws {
