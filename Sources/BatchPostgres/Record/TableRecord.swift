@@ -112,18 +112,9 @@ package final class TableRecord: RunRecord {
     _ run: FoundRun<TableRun>,
     retryingFailures: Bool
   ) async throws(BatchError) -> RunEntry<TablePart> {
-    guard retryingFailures, run.state != .unfinished else {
-      if retryingFailures, !run.isRetry {
-        throw BatchError(
-          .unfinishedRun,
-          "the run is unfinished, and what fails in it is retried when it is finished",
-          at: "run \(run.record.run)",
-          remedy: "finish it first: batch run"
-        )
-      }
-      return try await takePart(in: run.record) { $1 ? .joined($0) : .resumed($0) }
-    }
-    return try await reopen(run.record)
+    retryingFailures
+      ? try await reopen(run.record)
+      : try await takePart(in: run.record) { $1 ? .joined($0) : .resumed($0) }
   }
 
   private func reopen(_ run: TableRun) async throws(BatchError) -> RunEntry<TablePart> {
@@ -138,10 +129,12 @@ package final class TableRecord: RunRecord {
     // Before anything is written, so that another job is refused.
     _ = try await plan(of: run)
     let (tables, name, action) = (requireTables(), cause.name, OperatorAction(.retried))
+    try await settleHosts(of: run)
+    let lease = lease
     let isOpen = try await opening.persistently(within: lease) { session throws(BatchError) in
       try session.transaction { () throws(BatchError) in
         try tables.lock(job: name, in: session)
-        return try tables.reopen(run.run, retrying: action, in: session)
+        return try tables.reopen(run.run, retrying: action, within: lease, in: session)
       }
     }
     guard isOpen else {
@@ -149,10 +142,10 @@ package final class TableRecord: RunRecord {
       return .result(try await summary(of: run))
     }
     return try await takePart(in: run) { summary, _ in
-      // All identifiers that are open again have failed before.
       var summary = summary
-      summary.outcomes.failed = summary.total - summary.done
-      return RunEvent.retryingFailures(summary)
+      let reopened = summary.failedAttempts.last?.failed ?? 0
+      summary.outcomes.failed = min(reopened, summary.total - summary.done)
+      return .retryingFailures(summary)
     }
   }
 
@@ -216,32 +209,38 @@ package final class TableRecord: RunRecord {
     return plan
   }
 
+  /// Waits until a process of this machine that was killed just now is known to be gone: what it
+  /// holds, and what was asked of it, would otherwise count until its lease is over.
+  private func settleHosts(of run: TableRun) async throws(BatchError) {
+    let (tables, lease) = (requireTables(), lease)
+    while true {
+      let isSettled = try await opening.persistently(within: lease) { session throws(BatchError) in
+        // Somebody may have dropped a table.
+        if try !tables.exist(in: session) {
+          try session.transaction { () throws(BatchError) in try tables.create(in: session) }
+        }
+        return try !tables.hosts(ofRun: run.run, in: session)
+          .contains { $0.isMissing && $0.isAlive(within: lease) }
+      }
+      if isSettled { return }
+      try? await Task.sleep(for: .milliseconds(250))
+    }
+  }
+
   /// Removes requests to processes that no longer exist.
-  ///
-  /// Of a process of this machine that was killed just now, this waits until it is known to be gone:
-  /// what it holds, and what was asked of it, would otherwise count until its lease is over.
   ///
   /// - Returns: Whether other processes send heartbeats; those of this machine must exist.
   private func prepare(toTakePartIn run: TableRun) async throws(BatchError) -> Bool {
     let (tables, lease) = (requireTables(), lease)
-    while true {
-      let hasOthers = try await opening.persistently(within: lease) {
-        session throws(BatchError) -> Bool? in
-        // Somebody may have dropped one.
-        if try !tables.exist(in: session) {
-          try session.transaction { () throws(BatchError) in try tables.create(in: session) }
-        }
-        let hosts = try tables.hosts(ofRun: run.run, in: session)
-        if hosts.contains(where: { $0.isMissing && $0.isAlive(within: lease) }) { return nil }
-        if !hosts.contains(where: { $0.isAlive(within: lease) }) {
-          try tables.request(nil, of: run.run, in: session)
-        }
-        let hasOthers = hosts.contains { $0.isHeard(within: lease) }
-        if !hasOthers { try tables.noteResumption(of: run.run, in: session) }
-        return hasOthers
+    try await settleHosts(of: run)
+    return try await opening.persistently(within: lease) { session throws(BatchError) in
+      let hosts = try tables.hosts(ofRun: run.run, in: session)
+      if !hosts.contains(where: { $0.isAlive(within: lease) }) {
+        try tables.request(nil, of: run.run, in: session)
       }
-      if let hasOthers { return hasOthers }
-      try? await Task.sleep(for: .milliseconds(250))
+      let hasOthers = hosts.contains { $0.isHeard(within: lease) }
+      if !hasOthers { try tables.noteResumption(of: run.run, in: session) }
+      return hasOthers
     }
   }
 

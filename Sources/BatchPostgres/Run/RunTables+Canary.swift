@@ -6,7 +6,7 @@ extension RunTables {
   /// Whether all positions of a run may be worked on, including those that are not in its canary.
   func isCanaryOver(ofRun run: String, in session: PostgresSession) throws(BatchError) -> Bool {
     try session.text(
-      "SELECT canary_over OR attempt > 1 FROM \(self.run) WHERE run = $1::uuid",
+      "SELECT canary_over FROM \(self.run) WHERE run = $1::uuid",
       .text(run)
     ) != "f"
   }

@@ -15,37 +15,69 @@ extension RunTables {
     return attempt ?? 1
   }
 
-  /// Reopens a finished run, and notes who did; an action is noted once, however often this is
-  /// repeated because the answer to a COMMIT was lost.
+  /// Reopens the failures of a run that is finished, or on which no process works, and notes who
+  /// did; an action is noted once, however often this is repeated because the answer to a COMMIT
+  /// was lost.
+  ///
+  /// - Returns: Whether the run is open; false if none of its identifiers has failed.
   func reopen(
     _ run: String,
     retrying retried: OperatorAction,
+    within lease: Duration,
     in session: PostgresSession
   ) throws(BatchError) -> Bool {
-    let before = try attempt(of: run, in: session)
-    guard try reopen(run, in: session) else { return false }
-    if try attempt(of: run, in: session) > before {
+    let isAlive = try hosts(ofRun: run, in: session).contains { $0.isAlive(within: lease) }
+    if try reopen(run, whileRunning: !isAlive, in: session) {
       try note([retried], of: run, in: session)
-    } else if try !noted(of: run, in: session).contains(retried) {
+      return true
+    }
+    guard try isOpen(run, in: session) else { return false }
+    guard try isRetry(run, in: session) else {
+      throw BatchError(
+        .unfinishedRun,
+        isAlive
+          ? "the run is in progress, and what fails in it is retried when no process works on it"
+          : "the run is unfinished, and no identifier of it has failed alone",
+        at: "run \(run)",
+        remedy: isAlive
+          ? "wait for its end, or stop it: batch cancel" : "resume it first: batch run"
+      )
+    }
+    if try !noted(of: run, in: session).contains(retried) {
       try note([OperatorAction(.joined)], of: run, in: session)
     }
     return true
   }
 
-  /// Reopens a finished run to retry its failures, inside the caller's transaction, which must have
-  /// locked the job.
+  private func isOpen(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    try session.text(
+      "SELECT state = 'running' FROM \(self.run) WHERE run = $1::uuid",
+      .text(run)
+    ) == "t"
+  }
+
+  /// Reopens the failures of a run, inside the caller's transaction, which must have locked the job.
   ///
-  /// An open run stays open: another host has reopened it, or this host did in a COMMIT whose
-  /// answer was lost. The spans with failures are no longer done, and their other positions return
-  /// to the ledger.
+  /// The spans with failures are no longer done, and their other positions return to the ledger.
+  /// The trial of a canary is repeated if it was not over.
   ///
-  /// - Returns: Whether the run is open; false, with nothing changed, if nothing has failed.
+  /// - Parameters:
+  ///   - run: The run.
+  ///   - reopens: Whether an unfinished run is reopened too. Nobody may work on it.
+  ///   - session: A session in the transaction.
+  /// - Returns: Whether identifiers were reopened; false, with nothing changed, if none has failed or
+  ///   the run is left to others.
   /// - Throws: `BatchError` of code `otherRun` for a run that was set aside or removed,
   ///   `damagedFile` if the tables contradict themselves.
-  package func reopen(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+  package func reopen(
+    _ run: String,
+    whileRunning reopens: Bool,
+    in session: PostgresSession
+  ) throws(BatchError) -> Bool {
     let state = try session.text("SELECT state FROM \(self.run) WHERE run = $1::uuid", .text(run))
-    switch state.flatMap(TableRun.State.init) {
-    case .running: return true
+      .flatMap(TableRun.State.init)
+    switch state {
+    case .running: if !reopens { return false }
     case .setAside: throw isSetAside(run, in: session)
     case nil:
       throw BatchError(
@@ -65,7 +97,8 @@ extension RunTables {
     try session.execute(
       """
       UPDATE \(self.run)
-      SET state = 'running', ended_at = NULL, control = NULL, attempt = attempt + 1, failed_attempts = $2
+      SET state = 'running', ended_at = NULL, control = NULL, attempt = attempt + 1, failed_attempts = $2,
+        canary_ended_at = NULL, canary_over = canary_over OR state <> 'running'
       WHERE run = $1::uuid
       """,
       .text(run),
@@ -73,7 +106,7 @@ extension RunTables {
     )
     let spans = try session.execute(
       """
-      SELECT first, next FROM \(span) AS s WHERE run = $1::uuid AND EXISTS (
+      SELECT first, next, done FROM \(span) AS s WHERE run = $1::uuid AND EXISTS (
         SELECT FROM \(failure) AS f WHERE f.run = s.run AND f.position >= s.first AND f.position < s.next)
       ORDER BY first
       """,
@@ -86,7 +119,11 @@ extension RunTables {
       }
       let positions = rest.prefix { $0 < Int(next) }
       rest = rest.dropFirst(positions.count)
-      try reopen(Int(first)..<Int(next), failed: Array(positions), of: run, in: session)
+      let span = Int(first)..<Int(next)
+      let done =
+        spans.text(row, 2) == "t"
+        ? [span] : try doneRanges(of: span, ofRun: run, in: session).rows.map { $0.first..<$0.next }
+      try reopen(span, done: RangeSet(done), failed: Array(positions), of: run, in: session)
     }
     guard rest.isEmpty else { throw Self.damaged("run \(run) has failures in no span") }
     try session.execute("DELETE FROM \(failure) WHERE run = $1::uuid", .text(run))
@@ -105,6 +142,7 @@ extension RunTables {
 
   private func reopen(
     _ positions: Range<Int>,
+    done: RangeSet<Int>,
     failed: [Int],
     of run: String,
     in session: PostgresSession
@@ -127,18 +165,24 @@ extension RunTables {
         throw Self.damaged("the identifiers that run \(run) passed over cannot be read")
       }
     }
-    var first = positions.lowerBound
-    for end in failed + [positions.upperBound] {
-      if first < end {
-        try enter(first..<end, all.clamped(to: first..<end), of: run, in: session)
-      }
-      first = end + 1
+    var kept = done
+    for position in failed { kept.remove(contentsOf: position..<(position + 1)) }
+    try session.execute(
+      "DELETE FROM \(ledger) WHERE run = $1::uuid AND first >= $2 AND first < $3",
+      bounds
+    )
+    for range in kept.ranges {
+      try enter(range, all.clamped(to: range), of: run, in: session)
     }
+    try session.execute(
+      "DELETE FROM \(tally) WHERE run = $1::uuid AND first = $2",
+      Array(bounds.prefix(2))
+    )
     try session.execute(
       "INSERT INTO \(tally) (run, first, backend, entered) VALUES ($1::uuid, $2, 0, $3)",
       .text(run),
       .integer(Int64(positions.lowerBound)),
-      .integer(Int64(positions.count - failed.count))
+      .integer(Int64(kept.ranges.reduce(0) { $0 + $1.count }))
     )
     let reset = Self.outcomes.map { "\($0) = 0" }.joined(separator: ", ")
     try session.execute(

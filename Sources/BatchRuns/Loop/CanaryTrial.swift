@@ -42,7 +42,8 @@ package struct CanaryTrial: Sendable {
       throw Self.failed(
         "\(failed.grouped) of the \(count.grouped) rows of the canary have failed, more than \(Self.percent(share))",
         remedy:
-          "look at them with batch ids --outcome failed --reasons; raise canary.stopAfter to go on"
+          "look at them with batch ids --outcome failed --reasons; mend the cause and repeat them with batch retry-failed,"
+          + " or raise canary.stopAfter"
       )
     }
     switch canary.wait {

@@ -87,20 +87,52 @@ import Testing
     #expect(try job.counts() == ["0 x 1", "1 x 999"])
   }
 
-  @Test func `an unfinished run is not retried, and its other rows stay undone`() throws {
+  @Test func `a retry of an unfinished run repeats its failures, and does the rest`() throws {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    print("seed \(seed)")
+    var random = SeededGenerator(seed: seed)
+    for _ in 0..<6 {
+      let count = Int.random(in: 50...4_000, using: &random)
+      let job = try SharedJob(rows: count)
+      let bad = (1...count).shuffled(using: &random).prefix(Int.random(in: 4...9, using: &random))
+      try Self.poison(job, bad.map(String.init).joined(separator: ", "))
+      try job.writeJob([
+        "action": ["type": "update", "set": ["n": "n + 1"]],
+        "skip": ["limit": 1], "workers": Int.random(in: 1...3, using: &random),
+        "chunk": ["size": Int.random(in: 1...300, using: &random)],
+      ])
+      let run = try job.start().wait()
+      #expect(run.status == 1, "\(run.errors)")
+      let failed = try Self.failed(job).split(separator: " ").count
+      try job.database.run("ALTER TABLE t DROP CONSTRAINT poison")
+      let retry = try job.batch("retry-failed", "job.json", "--json")
+      #expect(retry.status == 0, "\(retry.errors)")
+      let events = try JSONOutput.lines(retry.output)
+      let first = try #require(events.first)
+      #expect(first["event"] as? String == (failed > 0 ? "retryingFailures" : nil))
+      #expect((first["outcomes"] as? [String: Int])?["failed"] == failed)
+      #expect(events.last?["done"] as? Int == count)
+      #expect(try job.counts() == ["1 x \(count)"])
+    }
+  }
+
+  @Test func `a run on which a process works, or in which nothing has failed, is not retried`()
+    throws
+  {
     let job = try SharedJob(rows: 1_000)
-    try Self.poison(job, "5, 905, 906")
-    try job.writeJob(["skip": ["limit": 2], "workers": 1])
-    #expect(try job.start().wait().status == 1)
-    let before = try job.counts()
-    #expect(before.count == 2)
-    let result = try job.batch("retry-failed", "job.json")
-    #expect(result.status == 2, "\(result.errors)")
-    #expect(result.errors.contains("finish it first: batch run"), "\(result.errors)")
-    #expect(try job.counts() == before)
-    try job.database.run("ALTER TABLE t DROP CONSTRAINT poison")
-    #expect(try job.batch("run", "job.json").status == 4)
-    #expect(try job.batch("retry-failed", "job.json").status == 0)
+    try job.writeJob(["throttle": ["identifiersPerSecond": 50], "chunk": ["size": 10]])
+    let live = try job.start()
+    try job.untilDone(10)
+    let early = try job.batch("retry-failed", "job.json")
+    #expect(early.status == 2, "\(early.errors)")
+    #expect(early.errors.contains("batch cancel"), "\(early.errors)")
+    live.send(SIGTERM)
+    #expect(live.wait().status == 3)
+    let vain = try job.batch("retry-failed", "job.json")
+    #expect(vain.status == 2, "\(vain.errors)")
+    #expect(vain.errors.contains("resume it first: batch run"), "\(vain.errors)")
+    try job.writeJob([:])
+    #expect(try job.batch("run", "job.json").status == 0)
     #expect(try job.counts() == ["1 x 1000"])
   }
 
