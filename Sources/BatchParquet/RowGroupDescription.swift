@@ -1,4 +1,4 @@
-/// What a footer tells of a column chunk, but its place.
+/// What a footer says of a column chunk, but its place.
 struct ChunkDescription {
   var codec: Int
   /// Of the data pages; a dictionary's own page is PLAIN.

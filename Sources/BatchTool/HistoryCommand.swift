@@ -67,9 +67,11 @@ struct HistoryCommand: AsyncParsableCommand {
     if !failed.isEmpty {
       facts.append("\(failed.joined(separator: ", then ")) failed before a retry")
     }
-    facts += run.actions.filter { $0.kind != .began }.suffix(3).map {
-      "\($0.words) by \($0.user) at \($0.at)"
+    let actions = run.actions.filter { $0.kind != .began }
+    if actions.count > 3 {
+      facts.append("\(Format.count(actions.count - 3, "more action")) in --json")
     }
+    facts += actions.suffix(3).map { "\($0.words) by \($0.user) at \($0.at)" }
     return facts
   }
 

@@ -27,9 +27,17 @@ extension StatusCommand {
     for name in names {
       var entry = FolderEntry(file: name)
       var words: String
+      var refusal: String?
       do throws(BatchError) {
         let records = try FilePath(job).appending(name).records()
-        let status = try await records.status(BatchRun.Options(), BatchTool.handlers)
+        let status: RunStatus
+        do throws(BatchError) {
+          status = try await records.status(BatchRun.Options(), BatchTool.handlers)
+        } catch {
+          let next = await records.nextStep(BatchRun.Options(), BatchTool.handlers)
+          if error.isAboutMissingRun, next.name == "refuse" { refusal = next.words }
+          throw error
+        }
         entry.status = status
         words = SummaryText.line(status.summary)
         // Such as an unfinished undo, which the last run does not show.
@@ -44,6 +52,7 @@ extension StatusCommand {
         let text = error.inWordsOfJobs.description
         entry.error = text
         words = error.isAboutMissingRun ? "no run yet" : text.onOneLine
+        if let refusal { words += "; batch run \(refusal.onOneLine)" }
         if judge != nil { worst = Self.worse(worst, .refused) }
       }
       entries.append(entry)

@@ -193,7 +193,7 @@ struct StatusCommand: AsyncParsableCommand {
     let others = status.actions.filter { action in
       !(requests?.origins.values.contains { $0.user == action.user && $0.at == action.at } ?? false)
     }
-    facts += SummaryText.facts(about: others).suffix(3)
+    facts += SummaryText.facts(about: others, atMost: 3)
     facts.append((command, status.next.words))
     facts += status.warnings.map { ("warning", $0) }
     // Lines that are redrawn are cut to the width, and must not contain colours.

@@ -11,7 +11,9 @@ struct PauseCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.pause() } }
+  func run() async throws {
+    try await job.ask("pauses after its current chunks, until batch resume") { $0.pause() }
+  }
 }
 
 struct ResumeCommand: AsyncParsableCommand {
@@ -22,7 +24,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.resume() } }
+  func run() async throws { try await job.ask("goes on") { $0.resume() } }
 }
 
 struct CancelCommand: AsyncParsableCommand {
@@ -33,7 +35,9 @@ struct CancelCommand: AsyncParsableCommand {
 
   @OptionGroup var job: LiveJob
 
-  func run() async throws { try await job.ask { $0.cancel() } }
+  func run() async throws {
+    try await job.ask("stops after its current chunks; batch run resumes it") { $0.cancel() }
+  }
 }
 
 struct SetCommand: AsyncParsableCommand {
@@ -100,9 +104,15 @@ struct LiveJob: ParsableArguments {
 
   func load() throws -> any RunRecords { try runRecords(named: job) }
 
-  /// Requests a change from the run, which reads the request after its current chunk.
-  func ask(_ change: @escaping @Sendable (inout RunControl) -> Void) async throws {
-    _ = try await load().request(change)
+  /// Requests a change from the run, which reads the request after its current chunk, and says what
+  /// the run does then.
+  func ask(
+    _ effect: String,
+    _ change: @escaping @Sendable (inout RunControl) -> Void
+  ) async throws {
+    let records = try load()
+    _ = try await records.request(change)
+    Terminal.say("the run of job \(records.cause.name.quotedForMessage) \(effect)")
   }
 }
 

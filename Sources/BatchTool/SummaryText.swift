@@ -135,9 +135,13 @@ enum SummaryText {
     return facts
   }
 
-  /// What people have done to a run since it began.
-  static func facts(about actions: [OperatorAction]) -> [Fact] {
-    actions.filter { $0.kind != .began }.map { ($0.words, "by \($0.origin)") }
+  /// What people have done to a run since it began; `limit` is that of the last actions.
+  static func facts(about actions: [OperatorAction], atMost limit: Int = .max) -> [Fact] {
+    let actions = actions.filter { $0.kind != .began }
+    let rest = actions.count - limit
+    let earlier: [Fact] =
+      rest > 0 ? [("before that", "\(Format.count(rest, "more action")), which --json has")] : []
+    return earlier + actions.suffix(limit).map { ($0.words, "by \($0.origin)") }
   }
 
   /// Prints a run of the history, with who ran it.

@@ -56,7 +56,7 @@ struct UndoCommand: AsyncParsableCommand {
       try IdentifierFile(opening: FilePath(path)).load()
     }
     if part != .all {
-      list = try await runRecords(named: job.job).identifiers(.all, part, ofRun: run).load()
+      list = try await runRecords(named: job.job).identifiers(.succeeded, part, ofRun: run).load()
     }
     if plan { return try await show(list) }
     let cause = try runRecords(named: job.job).cause

@@ -274,10 +274,56 @@ import Testing
     #expect(try changed() == [])
   }
 
-  @Test func `rows of no canary cannot be selected from a run without one`() throws {
+  @Test func `a run without a canary has no parts to select or to undo`() throws {
     try writeJob(nil)
     #expect(try batch("run", "job.json").status == 0)
-    #expect(try batch("ids", "job.json", "--part", "canary", "--count").output == "0\n")
-    #expect(try batch("ids", "job.json", "--part", "rest", "--count").output == "1000\n")
+    for command in [["ids"], ["undo"], ["undo", "--plan"]] {
+      for part in ["canary", "rest"] {
+        let result = try BatchProgram(
+          [command[0], "job.json", "--part", part] + command.dropFirst(),
+          in: directory
+        ).wait()
+        #expect(result.status == 2, "\(result.errors)")
+        #expect(result.errors.contains("has no canary"), "\(result.errors)")
+      }
+    }
+    #expect(try changed().count == 1000)
+  }
+
+  @Test func `the undos of the parts of a run are added up`() throws {
+    try writeJob(["rows": 40, "then": "1ms"], adding: ["skip": ["limit": 100]])
+    try TestDatabase.make(
+      in: directory,
+      "CREATE TRIGGER bad BEFORE UPDATE ON numbers WHEN old.id IN (1, 1000, 500) AND new.n > old.n"
+        + " BEGIN SELECT RAISE(ABORT, 'bad'); END"
+    )
+    #expect(try batch("run", "job.json").status == 4)
+    // Failed rows have nothing to undo, and are no rows of another run.
+    let plan = try batch("undo", "job.json", "--part", "canary", "--plan")
+    #expect(plan.status == 0 && !plan.errors.contains("not of this run"), "\(plan.errors)")
+    let canary = try batch(
+      "ids",
+      "job.json",
+      "--part",
+      "canary",
+      "--outcome",
+      "succeeded",
+      "--count"
+    )
+    let count = try #require(Int(canary.output.dropLast()))
+    #expect((37...40).contains(count))
+    #expect(try batch("undo", "job.json", "--part", "canary").status == 0)
+    #expect(try changed().count == 997 - count)
+    let half = try batch("status", "job.json").output
+    #expect(half.contains("\(count) of 997 rows undone by"), "\(half)")
+    #expect(try batch("history", "job.json").output.contains("partly undone"))
+    #expect(try batch("undo", "job.json", "--part", "rest").status == 0)
+    #expect(try changed() == [])
+    let whole = try batch("status", "job.json").output
+    #expect(whole.contains("undone by") && !whole.contains("of 997 rows undone"), "\(whole)")
+    #expect(try !batch("history", "job.json").output.contains("partly undone"))
+    let status = try JSONOutput.object(batch("status", "job.json", "--json").output)
+    let actions = try #require(status["actions"] as? [[String: Any]])
+    #expect(actions.filter { $0["kind"] as? String == "undid" }.count == 2, "\(actions)")
   }
 }

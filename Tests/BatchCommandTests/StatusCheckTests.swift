@@ -150,14 +150,24 @@ import Testing
     #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
     try write(to: "never.json")
     try directory.write("{", to: "broken.json")
+    // Neither has run, and one could not.
+    try directory.write(JobText.update(["nn": "1"], adding: ["name": "wrong"]), to: "wrong.json")
     let result = try BatchProgram.run("status", ".", "--json", in: directory)
     let entries = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
     let list = try #require(entries as? [[String: Any]])
-    #expect(list.map { $0["file"] as? String } == ["a.json", "broken.json", "never.json"])
+    #expect(
+      list.map { $0["file"] as? String } == ["a.json", "broken.json", "never.json", "wrong.json"]
+    )
     #expect((list[0]["status"] as? [String: Any])?["done"] as? Int == 50)
     #expect((list[1]["error"] as? String)?.contains("broken.json") == true)
     #expect((list[2]["error"] as? String)?.contains("run it first") == true)
-    #expect(try check(".", expecting: 2).contains("never.json:  no run yet"))
+    let lines = try check(".", expecting: 2).split(separator: "\n")
+    #expect(lines.contains { $0.hasPrefix("never.json:") && $0.hasSuffix(" no run yet") })
+    let wrong = lines.drop { !$0.hasPrefix("wrong.json:") }.joined(separator: " ")
+    #expect(
+      wrong.contains("no run yet; batch run refuses: ") && wrong.contains("\"nn\""),
+      "\(wrong)"
+    )
   }
 
   @Test func `the elapsed time of a killed run is that of its last event`() throws {

@@ -29,7 +29,9 @@ import Testing
 
   private func ask(_ arguments: String...) throws {
     let result = try BatchProgram(arguments, in: directory).wait()
-    #expect(result.status == 0 && result.errors == "" && result.output == "", "\(result.errors)")
+    #expect(result.status == 0 && result.output == "", "\(result.errors)")
+    let says = ["pause": "pauses", "resume": "goes on", "cancel": "stops"][arguments[0]] ?? ""
+    #expect(result.errors.hasPrefix("the run of job \"job\" \(says)"), "\(result.errors)")
   }
 
   /// Changes settings, and expects the answer to be what is in force.

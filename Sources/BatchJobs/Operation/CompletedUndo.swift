@@ -2,32 +2,49 @@ package import BatchRuns
 import BatchIdentifiers
 import SystemPackage
 
+/// What the completed undos of a run have undone of it.
 package struct CompletedUndo: Sendable {
-  /// The UUID of the undo run.
-  package let run: String
-  /// The number of rows of the undo run.
-  package let rows: Int
-  /// The number of rows that were not restored, since others had changed them.
-  package let failed: Int
+  /// The UUIDs of the undos that restored rows, the one of most rows first.
+  package let runs: [String]
+  /// Who began them, as far as that is known.
+  package let actions: [OperatorAction]
+  /// The number of rows that they have restored or found as before the run.
+  private let undone: Int
   /// The number of rows that the undone run had recorded.
   private let recorded: Int?
-  /// Who began it; nil if that is not known.
-  package let action: OperatorAction?
+  /// The number of rows of the largest undo.
+  private let rows: Int
+
+  package var run: String { runs[0] }
 
   /// Whether some rows are still as the undone run left them.
-  package var isPartial: Bool { failed > 0 || rows < recorded ?? rows }
+  package var isPartial: Bool { undone < recorded ?? rows }
 
   /// Text such as `undone by 4D1C…`, with the number of rows unless all were undone.
   package func words(ofRows count: Int?) -> String {
     let count = max(recorded ?? count ?? rows, rows)
+    let others = runs.count > 1 ? " and \(runs.count - 1) more" : ""
     return (undone < count ? "\(undone.grouped) of \(count.grouped) rows " : "")
-      + "undone by \(run)"
+      + "undone by \(run)\(others)"
   }
 
-  package init(_ metadata: RunMetadata, rows: Int, failed: Int) {
-    (run, self.rows, self.failed) = (metadata.run, rows, failed)
-    recorded = metadata.undoableRows
-    action = metadata.invocation.map { OperatorAction(.undid, at: metadata.startedAt, $0) }
+  /// Adds up the undos of a run, the newest first.
+  ///
+  /// - Returns: Nil if they have restored no row.
+  package init?(_ undos: [(metadata: RunMetadata, rows: Int, outcomes: Outcomes)]) {
+    // An undo that restored no row has undone nothing.
+    let undos = undos.filter { $0.outcomes.succeeded > 0 }
+    let settled = undos.map { $0.rows - $0.outcomes.failed }
+    guard let most = settled.max(), let first = settled.firstIndex(of: most) else { return nil }
+    let ordered = [undos[first]] + undos[..<first] + undos[(first + 1)...]
+    runs = ordered.map(\.metadata.run)
+    recorded = undos.lazy.compactMap(\.metadata.undoableRows).first
+    rows = undos[first].rows
+    // A row is restored by one undo only: another one finds it as before.
+    undone = max(most, min(undos.reduce(0) { $0 + $1.outcomes.succeeded }, recorded ?? .max))
+    actions = undos.reversed().compactMap { undo in
+      undo.metadata.invocation.map { OperatorAction(.undid, at: undo.metadata.startedAt, $0) }
+    }
   }
 
   /// Finds the undo of a run; nil if there is none, or if it is incomplete.
@@ -35,32 +52,17 @@ package struct CompletedUndo: Sendable {
     self.init(of: run, by: work.undoing)
   }
 
-  /// Finds the undo of a run among the runs of `undoing`: of several the one of most rows, of these
-  /// the last one.
+  /// Finds the undos of a run among the runs of `undoing`.
   package init?(of run: String, by undoing: ProgramWork) {
     let earlier = RunHistory(of: undoing.files).entries.reversed().map(\.path)
-    let undos = ([undoing.checkpointPath] + earlier).compactMap { path -> CompletedUndo? in
-      guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),
-        checkpoint.metadata.undone == run, checkpoint.progress.state.isFinished,
-        undoing.files.trusts(owner: checkpoint.owner),
-        // An undo that restored no row has undone nothing.
-        checkpoint.progress.done.outcomes.succeeded > 0
-      else { return nil }
-      return CompletedUndo(
-        checkpoint.metadata,
-        rows: checkpoint.list.count,
-        failed: checkpoint.progress.done.outcomes.failed
-      )
-    }
-    guard let undo = Self.decisive(undos) else { return nil }
-    self = undo
+    self.init(
+      ([undoing.checkpointPath] + earlier).compactMap { path in
+        guard FileSystem.status(of: path) != nil, let checkpoint = try? Checkpoint(reading: path),
+          checkpoint.metadata.undone == run, checkpoint.progress.state.isFinished,
+          undoing.files.trusts(owner: checkpoint.owner)
+        else { return nil }
+        return (checkpoint.metadata, checkpoint.list.count, checkpoint.progress.done.outcomes)
+      }
+    )
   }
-
-  /// Of several undos of a run the one of most rows, of these the first.
-  package static func decisive(_ undos: [CompletedUndo]) -> CompletedUndo? {
-    let most = undos.map(\.undone).max()
-    return undos.first { $0.undone == most }
-  }
-
-  private var undone: Int { rows - failed }
 }

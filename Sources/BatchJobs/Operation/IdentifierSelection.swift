@@ -28,7 +28,7 @@ public struct IdentifierSelection: Sendable {
   public enum Part: String, CaseIterable, Sendable {
     /// The whole run.
     case all
-    /// The rows that the run processed first; none of a run without a canary.
+    /// The rows that the run processed first.
     case canary
     /// The rows that it processes after its canary.
     case rest
@@ -45,7 +45,8 @@ public struct IdentifierSelection: Sendable {
   ///
   /// `canary` has the positions of the run's canary, which only matter for a part of it.
   ///
-  /// Throws `outcomeNotRecorded` if the outcomes were not recorded per row.
+  /// Throws `outcomeNotRecorded` if the outcomes were not recorded per row, and for a part of a run without
+  /// a canary.
   package init(
     _ all: PackedIdentifiers,
     _ outcome: Outcome,
@@ -54,6 +55,13 @@ public struct IdentifierSelection: Sendable {
     canary: [Range<Int>] = [],
     permissions: FilePermissions
   ) throws(BatchError) {
+    guard part == .all || !canary.isEmpty else {
+      throw BatchError(
+        .outcomeNotRecorded,
+        "the run has no canary, so it has no parts",
+        remedy: "leave out --part"
+      )
+    }
     self.all = all
     self.permissions = permissions
     var positions =

@@ -1,11 +1,11 @@
 package import BatchRuns
 
 extension [OperatorAction] {
-  /// All of a run: how it began, these, and its undo, in the order of their times.
+  /// All of a run: how it began, these, and its undos, in the order of their times.
   package func following(_ run: RunMetadata, _ undo: CompletedUndo?) -> [OperatorAction] {
     let began = run.invocation.map { OperatorAction(.began, at: run.startedAt, $0) }
     return (began.map { [$0] } ?? [])
-      + (self + (undo?.action.map { [$0] } ?? [])).sorted { $0.at < $1.at }
+      + (self + (undo?.actions ?? [])).sorted { $0.at < $1.at }
   }
 }
 

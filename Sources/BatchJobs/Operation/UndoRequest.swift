@@ -62,6 +62,11 @@ package struct UndoRequest: Sendable {
     }
   }
 
+  /// What is lost if a run is undone before it is complete.
+  package static func wordsOfLoss(of run: String) -> String {
+    "run \(run) is not finished: once any of it is undone, it cannot be resumed, only started over"
+  }
+
   /// The number of requested identifiers that a run has not recorded, in words; nil if there are none.
   package func wordsOfUnknown(_ count: Int) -> String? {
     if count <= 0 { return nil }

@@ -89,7 +89,7 @@ extension RunMetadata {
     if let name = options.plan, !planned.isNamed(by: name) {
       throw BatchError(
         .planChanged,
-        "the plan is not \(name) but \(planned.digest), for \(list.count.grouped) rows",
+        "the plan is not \(name) but \(planned.digest), for \(list.count.grouped) \(list.count == 1 ? "row" : "rows")",
         remedy:
           "look at it again with batch plan: rows, job, parameters, schema or settings have changed"
       )

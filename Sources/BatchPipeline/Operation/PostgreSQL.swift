@@ -133,7 +133,8 @@ extension UndoReport {
       let (outcomes, left) = try plan.foreseenUndo(telling: limit, in: session)
       let runs = try TableWork.job(job, [:]).undoableRuns(RunTables(of: session), in: session)
       let wanted = try request.identifiers?.sortedUnique().count ?? 0
-      let unknown = [request.wordsOfUnknown(wanted - undone.list.count)].compactMap(\.self)
+      let unknown = request.wordsOfUnknown(wanted - undone.list.count)
+      let loss = run.state == .running ? UndoRequest.wordsOfLoss(of: run.run) : nil
       return UndoReport(
         entity: plan.table.title,
         run: runs.first { $0.run == run.run } ?? undone.recorded.undoable,
@@ -141,7 +142,7 @@ extension UndoReport {
         outcomes: outcomes,
         comparedColumns: undo.records.isDeletion ? [] : undo.records.columns.map(\.name),
         changedSince: left,
-        warnings: plan.notes + unknown
+        warnings: plan.notes + [unknown, loss].compactMap(\.self)
       )
     }
   }

@@ -13,9 +13,7 @@ extension UndoPlan {
 
   /// What is lost if the run is undone before it is complete, in words.
   var loss: String? {
-    guard isUnfinished else { return nil }
-    return
-      "run \(undo.run) is not finished: once any of it is undone, it cannot be resumed, only started over"
+    isUnfinished ? UndoRequest.wordsOfLoss(of: undo.run) : nil
   }
 
   /// Changes of the run that its records do not cover, in words.

@@ -337,7 +337,8 @@ package struct PostgresVerification {
     let sums = columns.indices.flatMap {
       [
         "count(*) FILTER (WHERE differs_\($0) AND kind = 'changed')",
-        "count(*) FILTER (WHERE unchecked_\($0))",
+        // A row that only one side has differs in all of its columns.
+        "count(*) FILTER (WHERE unchecked_\($0) AND kind IN ('changed', 'outcome', '\(Found.unchecked.rawValue)'))",
       ]
     }
     if !sums.isEmpty {

@@ -269,8 +269,13 @@ extension NextStep {
         options.request,
         job: work.cause.name
       )
+      var joining = "resumes the unfinished run"
       switch decision {
       case .join(let run), .conclude(let run), .concludeFirst(let run):
+        let hosts = try tables.hosts(ofRun: run.record.run, in: session)
+        if hosts.contains(where: { $0.isAlive(within: work.cause.database.lease) }) {
+          joining = "takes part in the unfinished run"
+        }
         guard case .job(let job, _) = work else { break }
         let metadata = try run.record.described()
         try metadata.refuse(
@@ -301,7 +306,7 @@ extension NextStep {
         )
       case .nothing: break
       }
-      self.init(decision.name, decision.words(joining: "takes part in the unfinished run"))
+      self.init(decision.name, decision.words(joining: joining))
     } catch {
       self.init(refusing: "\(error.inWordsOfJobs)")
     }

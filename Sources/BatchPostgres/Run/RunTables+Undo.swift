@@ -100,24 +100,21 @@ extension RunTables {
     try session.execute("UPDATE \(undo) SET is_undone = true WHERE run = $1::uuid", .text(run))
   }
 
-  /// The completed undo of a run that has undone most; nil if there is none.
+  /// The completed undos of a run; nil if there is none.
   func completedUndo(
     of run: String,
     by undoing: String,
     in session: PostgresSession
   ) throws(BatchError) -> CompletedUndo? {
-    var undos: [CompletedUndo] = []
+    var undos: [(metadata: RunMetadata, rows: Int, outcomes: Outcomes)] = []
     for undo in try runs(ofJob: undoing, in: session).reversed() {
       guard undo.state == .finished || undo.state == .acknowledged,
         let metadata = try? undo.described(), metadata.undone == run,
-        // An undo that restored no row has undone nothing.
-        let outcomes = try snapshot(ofRun: undo.run, in: session)?.outcomes, outcomes.succeeded > 0
+        let outcomes = try snapshot(ofRun: undo.run, in: session)?.outcomes
       else { continue }
-      undos.append(
-        CompletedUndo(metadata, rows: undo.total, failed: outcomes.failed)
-      )
+      undos.append((metadata, undo.total, outcomes))
     }
-    return CompletedUndo.decisive(undos)
+    return CompletedUndo(undos)
   }
 
   /// Why no run of a job may begin or go on: an undo of one of its runs is unfinished.

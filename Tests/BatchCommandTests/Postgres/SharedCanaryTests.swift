@@ -62,6 +62,13 @@ import Testing
     let undo = try job.batch("undo", "job.json", "--part", "canary")
     #expect(undo.status == 0, "\(undo.errors)")
     #expect(try job.counts().sorted() == ["0 x 60", "1 x 4940"])
+    #expect(try job.batch("status", "job.json").output.contains("60 of 5,000 rows undone by"))
+    #expect(try job.batch("undo", "job.json", "--part", "rest").status == 0)
+    #expect(try job.counts() == ["0 x 5000"])
+    let status = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
+    let actions = try #require(status["actions"] as? [[String: Any]])
+    #expect(actions.filter { $0["kind"] as? String == "undid" }.count == 2, "\(actions)")
+    #expect(try !job.batch("history", "job.json").output.contains("partly undone"))
   }
 
   @Test func `a time after the canary passes across kills`() throws {
@@ -96,6 +103,26 @@ import Testing
     let undo = try job.batch("undo", "job.json")
     #expect(undo.status == 0, "\(undo.errors)")
     #expect(try job.counts() == ["0 x 5000"])
+  }
+
+  @Test func `a canary that failed is tried again once its cause is mended`() throws {
+    let job = try job(
+      ["rows": 500, "then": "1s", "stopAfter": "1%"],
+      "ALTER TABLE t ADD CONSTRAINT c CHECK (n = 0 OR id % 50 <> 0);",
+      adding: ["skip": ["limit": 1000]]
+    )
+    let run = try job.start().wait()
+    #expect(run.status == 1, "\(run.errors)")
+    #expect(run.errors.contains("batch retry-failed"), "\(run.errors)")
+    let canary = try changed(job)
+    // While the cause is there, it fails again, and nothing else is changed.
+    let vain = try job.batch("retry-failed", "job.json")
+    #expect(vain.status == 1, "\(vain.errors)")
+    #expect(try changed(job) == canary)
+    try job.database.run("ALTER TABLE t DROP CONSTRAINT c")
+    let retry = try job.batch("retry-failed", "job.json")
+    #expect(retry.status == 0, "\(retry.errors)")
+    #expect(try job.counts() == ["1 x 5000"])
   }
 
   @Test(arguments: [false, true])

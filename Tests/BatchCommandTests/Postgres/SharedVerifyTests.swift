@@ -158,6 +158,13 @@ import Testing
     #expect(try verify(job).status == 1)
     #expect(try verify(job, "--allow", "items.tags").status == 0)
     #expect(try verify(job, "--allow", "items.tag").status == 2)
+    // Rows that only one side has are no differing values.
+    try job.database.run("DELETE FROM items WHERE b IN (4, 5)")
+    let (_, fewer, _) = try verify(job, "--allow", "items.tags")
+    let parts = try #require(fewer["unchecked"] as? [[String: Any]])
+    let tags = parts.filter { $0["column"] as? String == "tags" }
+    #expect(tags.map { $0["rows"] as? Int } == [1], "\(fewer)")
+    #expect(fewer["removed"] as? Int == 2, "\(fewer)")
   }
 
   @Test func `a table that is no copy is refused, and undo records verify without one`() throws {
