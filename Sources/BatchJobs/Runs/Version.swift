@@ -1,2 +1,2 @@
 /// The version of the program and of the library.
-public let batchVersion = "0.1.0"
+public let batchVersion = "0.2.0"
