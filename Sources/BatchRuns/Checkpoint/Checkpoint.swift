@@ -102,7 +102,7 @@ package final class Checkpoint {
       case CheckpointEntry.progressKind: latest = record
       case FailureRecord.kind:
         let failures = try FailureRecord(record, of: path)
-        if failures.replaces { failed.removeAll() }
+        for position in failures.corrected ?? [] { failed[position] = nil }
         for failure in failures.failed { failed[failure.position] = failure.attempt }
       default: break
       }
@@ -156,6 +156,14 @@ package final class Checkpoint {
   package func note(_ actions: [OperatorAction]) throws(BatchError) {
     var progress = progress
     progress.note(actions)
+    try record(progress)
+  }
+
+  /// Records what a store's ledger has of the run, which the file of a killed process may lack.
+  package func catchUp(_ done: DoneRanges, _ failed: [FailedIdentifier]) throws(BatchError) {
+    var progress = progress
+    progress.done = done
+    try record(failed)
     try record(progress)
   }
 
@@ -236,21 +244,24 @@ package final class Checkpoint {
     preconditionFailure("there are more numbers than files")
   }
 
-  /// Appends the failures that the file lacks or has differently; `failed` has all of the run.
+  /// Appends what the file lacks or has differently; `failed` has all failures of the run.
+  ///
+  /// Only the differences are written, or the file would grow with the square of the failures.
   package func record(_ failed: [FailedIdentifier]) throws(BatchError) {
     let attempts = Dictionary(uniqueKeysWithValues: failed.map { ($0.position, $0.attempt) })
+    var new = failed.filter { failedAttempts[$0.position] != $0.attempt }[...]
     // A retry, or a restored backup, may leave fewer failures than the file has.
-    let replaces = !failedAttempts.keys.allSatisfy { attempts[$0] != nil }
-    let new = replaces ? failed : failed.filter { failedAttempts[$0.position] != $0.attempt }
-    guard replaces || !new.isEmpty else { return }
+    var corrected = failedAttempts.keys.filter { attempts[$0] == nil }.sorted()[...]
+    if new.isEmpty, corrected.isEmpty { return }
     replaceable = nil
-    var start = 0
-    repeat {
-      let end = min(start + FailureRecord.maximumCount, new.count)
-      let record = FailureRecord(replaces: replaces && start == 0, failed: Array(new[start..<end]))
+    let limit = FailureRecord.maximumCount
+    while !new.isEmpty || !corrected.isEmpty {
+      let positions = corrected.isEmpty ? nil : Array(corrected.prefix(limit))
+      let record = FailureRecord(failed: Array(new.prefix(limit)), corrected: positions)
       try append(.failures(record), sync: false)
-      start = end
-    } while start < new.count
+      new = new.dropFirst(limit)
+      corrected = corrected.dropFirst(limit)
+    }
     failedAttempts = attempts
   }
 

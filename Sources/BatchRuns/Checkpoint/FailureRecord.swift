@@ -2,15 +2,15 @@ package import BatchIdentifiers
 import BatchPlatform
 package import SystemPackage
 
-/// A checkpoint record that adds failed identifiers.
+/// A checkpoint record of what has changed among the failed identifiers.
 package struct FailureRecord: Codable {
   package static let kind: UInt8 = 2
   /// Keeps a record far below the maximum length.
   package static let maximumCount = 1000
 
-  /// Whether the failures replace those of earlier records.
-  package var replaces: Bool
   package var failed: [FailedIdentifier]
+  /// The positions that have succeeded since; nil for none.
+  package var corrected: [Int]?
 }
 
 extension FailureRecord {
@@ -35,7 +35,7 @@ extension IdentifierFile {
     try forEachRecord { record throws(BatchError) in
       guard record.kind == FailureRecord.kind else { return }
       let failures = try FailureRecord(record, of: path)
-      if failures.replaces { failed.removeAll() }
+      for position in failures.corrected ?? [] { failed[position] = nil }
       for failure in failures.failed { failed[failure.position] = failure }
     }
     return failed.values.sorted { $0.position < $1.position }

@@ -65,7 +65,7 @@ import Testing
     return try JSONDecoder().decode([FailedIdentifier].self, from: Data(text.utf8))
   }
 
-  @Test func `a checkpoint adds failed identifiers and replaces them when fewer have failed`()
+  @Test func `a checkpoint adds failed identifiers, and removes those that have succeeded since`()
     throws
   {
     do {
@@ -103,10 +103,48 @@ import Testing
     #expect(try Checkpoint(reading: path).failedAttempts.keys.sorted() == Array(2000..<5000))
   }
 
+  @Test func `a checkpoint grows with what changes among the failed identifiers`() throws {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    print("seed \(seed)")
+    var random = SeededGenerator(seed: seed)
+    var builder = IdentifierListBuilder(storeIdentifier: "S", entityName: "numbers")
+    for key in 1...5000 as ClosedRange<Int64> { builder.append(key) }
+    var checkpoint = try Checkpoint(
+      creating: path,
+      list: builder.finish().packed,
+      metadata: metadata
+    )
+    func size() throws -> Int { try Data(contentsOf: URL(fileURLWithPath: path.string)).count }
+    let start = try size()
+    var current = Set<Int>()
+    var changes = 0
+    for step in 0..<300 {
+      let few = (0..<Int.random(in: 0...8, using: &random)).map { _ in
+        Int.random(in: 0..<5000, using: &random)
+      }
+      // Many at once, and none, come as well.
+      let next: Set<Int> =
+        switch Int.random(in: 0..<40, using: &random) {
+        case 0: []
+        case 1: Set((0..<5000).shuffled(using: &random).prefix(3000))
+        default: current.symmetricDifference(few)
+        }
+      changes += next.symmetricDifference(current).count
+      current = next
+      try checkpoint.record(failed(current.sorted()))
+      if step.isMultiple(of: 50) { checkpoint = try Checkpoint(reading: path) }
+      #expect(checkpoint.failedAttempts.keys.sorted() == current.sorted())
+    }
+    let read = try IdentifierFile(opening: path).failedIdentifiers()
+    #expect(read.map(\.position) == current.sorted())
+    let growth = try size() - start
+    #expect(growth <= 300 * 64 + changes * 150, "\(growth) for \(changes)")
+  }
+
   @Test(arguments: [
-    #"{"replaces":false,"failed":[{"position":100,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
-    #"{"replaces":false,"failed":[{"position":-1,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
-    #"{"failed":[]}"#, "", "[]",
+    #"{"failed":[{"position":100,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
+    #"{"failed":[{"position":-1,"code":"","message":"","attempt":1,"failedAt":""}]}"#,
+    #"{"corrected":[1]}"#, "", "[]",
   ])
   func `an inconsistent record of failures is refused`(payload: String) throws {
     _ = try Checkpoint(creating: path, list: list.packed, metadata: metadata)

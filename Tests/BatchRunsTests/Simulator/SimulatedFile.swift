@@ -45,7 +45,7 @@ struct SimulatedFile {
   var failedAttempts: [Int: Int] {
     var failed: [Int: Int] = [:]
     for case .failures(let record) in entries {
-      if record.replaces { failed.removeAll() }
+      for position in record.corrected ?? [] { failed[position] = nil }
       for failure in record.failed { failed[failure.position] = failure.attempt }
     }
     return failed
