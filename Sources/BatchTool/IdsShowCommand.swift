@@ -106,8 +106,10 @@ func selection(
   }
   let path = FilePath(source)
   guard Job.isJobFile(path) else {
-    // Only the store knows which rows of a run by objects are done.
-    if outcome != .all || part != .all || run != nil, let records = try? path.records() {
+    // Only the store knows which rows of a run by objects are done; an undo on a server has no file.
+    if outcome != .all || part != .all || run != nil || FileSystem.status(of: path) == nil,
+      let records = try? path.records()
+    {
       return try await records.identifiers(outcome, part, ofRun: run)
     }
     if run != nil || part != .all {

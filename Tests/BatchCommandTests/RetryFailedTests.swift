@@ -53,6 +53,53 @@ import Testing
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }
 
+  @Test func `after a retry in an unfinished run, status says that the run resumes`() throws {
+    try write(limit: 3)
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 1)
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    #expect(try BatchProgram.run("retry-failed", "job.json", in: directory).status == 3)
+    let status = try BatchProgram.run("status", "job.json", in: directory).output
+    #expect(status.contains("resumes the unfinished run"), "\(status)")
+    #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
+  }
+
+  @Test func `a run whose retry was killed is set aside with what the retry has done`() throws {
+    try poison("5) OR (old.id % 4 = 0")
+    try write(limit: 1000)
+    let run = try BatchProgram.run("run", "job.json", "--json", in: directory)
+    #expect(run.status == 4, "\(run.errors)")
+    let name = try #require(JSONOutput.lines(run.output).last?["run"] as? String)
+    let all = try failed().split(separator: " ").count
+    try TestDatabase.make(in: directory, "DROP TRIGGER poison")
+    try directory.write(
+      JobText.update(adding: [
+        "skip": ["limit": 1000], "chunk": ["size": 5], "workers": 1,
+        "throttle": ["identifiersPerSecond": 200], "checkpoint": ["interval": "1h"],
+      ]),
+      to: "job.json"
+    )
+    let retry = try BatchProgram(["retry-failed", "job.json", "--json"], in: directory)
+    while try Int(TestDatabase.texts(path, "SELECT count(*) FROM numbers WHERE n = 0")[0])
+      ?? 0 > all - 40
+    {}
+    retry.send(SIGKILL)
+    _ = retry.wait()
+    let left = try TestDatabase.texts(path, "SELECT id FROM numbers WHERE n = 0 ORDER BY id")
+    #expect(left.count < all)
+    try write(limit: 1000)
+    let fresh = try BatchProgram.run("run", "job.json", "--fresh", in: directory)
+    #expect(fresh.status == 0, "\(fresh.errors)")
+    let listed = try BatchProgram(
+      ["ids", "job.json", "--run", name, "--outcome", "failed", "--format", "key"],
+      in: directory
+    ).wait()
+    #expect(listed.output.split(separator: "\n").map(String.init) == left, "\(listed.errors)")
+    let status = try BatchProgram(["status", "job.json", "--run", name, "--json"], in: directory)
+    let outcomes = try JSONOutput.object(status.wait().output)["outcomes"] as? [String: Int]
+    #expect(outcomes?["failed"] == left.count && outcomes?["succeeded"] == 2000 - left.count)
+  }
+
   @Test func `a retry of failures does not need skip`() throws {
     try write(limit: 4)
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 4)

@@ -308,7 +308,7 @@ import Testing
     try Refusal.expect(
       ["undo", "job.json", "--ids", "b.ids"],
       in: directory,
-      says: ["other --ids"]
+      says: ["finish it first: batch undo job.json"]
     )
     // Nobody begins a run in between, unless it is wanted.
     try Refusal.expect(["run", "job.json"], in: directory, says: ["being undone", "batch undo"])

@@ -52,6 +52,11 @@ final class SegmentCache: Sendable {
   /// The last decoded encoded keys, and the position of the first one.
   private let encoded = Lock<(start: Int, keys: EncodedKeys)>((0, EncodedKeys()))
 
+  /// The maximum size of a cached block of encoded keys in bytes.
+  private static let blockByteLimit = 4 << 20
+  /// The last block in which a key was looked up, and the position of its first key.
+  private let block = Lock<(start: Int, keys: EncodedKeys)>((-1, EncodedKeys()))
+
   private static func slot(of position: Int) -> Int {
     (position / windowCount) % slotCount
   }
@@ -81,6 +86,17 @@ final class SegmentCache: Sendable {
       let index = position - encoded.start
       return encoded.keys.indices.contains(index) ? encoded.keys[index] : nil
     }
+  }
+
+  /// The keys of the block that begins at a position, if they are cached.
+  func block(at start: Int) -> EncodedKeys? {
+    block.withLock { $0.start == start ? $0.keys : nil }
+  }
+
+  /// Keeps the decoded keys of a block for look-ups of other keys, unless they are large.
+  func store(block keys: EncodedKeys, from start: Int) {
+    guard keys.bytes.count <= Self.blockByteLimit else { return }
+    block.withLock { $0 = (start, keys) }
   }
 
   /// Keeps the decoded keys of a segment for look-ups of their neighbours, unless they are large.

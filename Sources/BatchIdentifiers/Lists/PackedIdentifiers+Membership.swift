@@ -3,6 +3,17 @@ extension PackedIdentifiers {
     try firstPosition(of: key) != nil
   }
 
+  /// Which of some keys a sorted list has, in their order.
+  ///
+  /// They are looked up in ascending order, so that a block is decoded once for all of its keys.
+  package func contains(_ keys: [PrimaryKey]) throws(BatchError) -> [Bool] {
+    var found = [Bool](repeating: false, count: keys.count)
+    for index in keys.indices.sorted(by: { keys[$0] < keys[$1] }) {
+      found[index] = try contains(key: keys[index])
+    }
+    return found
+  }
+
   /// Takes O(log n) time and one segment if the list is sorted, and O(n) time if it is not.
   package func firstPosition(of key: PrimaryKey) throws(BatchError) -> Int? {
     guard isSorted else { return try scan(for: key) }
@@ -57,9 +68,17 @@ extension PackedIdentifiers {
     }
     guard next > 0 else { return 0 }
     let start = directory.positions[next - 1]
-    let keys = try encodedKeys(in: start..<directory.positions[next])
+    let keys = try block(at: start..<directory.positions[next])
     return start
       + keys.indices.partitioningIndex { compareBytes(keys.span(at: $0), wanted) >= 0 }
+  }
+
+  /// The keys of a block, in which neighbours are looked up next.
+  private func block(at positions: Range<Int>) throws(BatchError) -> EncodedKeys {
+    if let keys = cache.block(at: positions.lowerBound) { return keys }
+    let keys = try encodedKeys(in: positions)
+    cache.store(block: keys, from: positions.lowerBound)
+    return keys
   }
 
   private func scan(for key: PrimaryKey) throws(BatchError) -> Int? {

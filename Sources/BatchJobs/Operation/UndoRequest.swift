@@ -58,7 +58,13 @@ package struct UndoRequest: Sendable {
       throw refusal("the unfinished undo is that of run \(undone): give --run \(undone)")
     }
     guard try fingerprint.text == metadata.fingerprint else {
-      throw refusal("the unfinished undo was begun with other --ids")
+      throw BatchError(
+        .otherRun,
+        "the unfinished undo is of other rows of the run",
+        at: place,
+        remedy: metadata.invocation?.continuation.map { "finish it first: \($0)" }
+          ?? "give the --ids or the --part with which it was begun"
+      )
     }
   }
 

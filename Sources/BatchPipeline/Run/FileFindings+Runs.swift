@@ -14,9 +14,11 @@ extension FileFindings {
     if case .stored = run.record {
       return "restores the lost checkpoint from the database and resumes the run"
     }
-    return run.isRetry
-      ? "ends the interrupted retry, which batch retry-failed continues"
-      : "resumes the unfinished run"
+    // After a retry in an unfinished run, the rest is still to be done.
+    guard run.isRetry, case .checkpoint(let checkpoint) = run.record,
+      stored(checkpoint)?.done.count ?? checkpoint.progress.done.count >= checkpoint.list.count
+    else { return "resumes the unfinished run" }
+    return "ends the interrupted retry, which batch retry-failed continues"
   }
 
   /// The runs from which the next step is decided.
@@ -163,6 +165,15 @@ extension FileFindings {
       beside: ledger?.done,
       of: ledger?.total ?? checkpoint.list.count
     )
+  }
+
+  /// What the store has of a run that is replaced when nothing of it is left to do, so that its
+  /// ledger goes.
+  func ledgerOfReplaced() async throws(BatchError) -> (DoneRanges, [FailedIdentifier])? {
+    guard replacedFile != nil, let checkpoint, let done = stored(checkpoint)?.done, let store,
+      done.count == checkpoint.list.count
+    else { return nil }
+    return (done, try await store.failedIdentifiers(ofRun: checkpoint.metadata.run))
   }
 
   private func stored(_ checkpoint: Checkpoint) -> StoredRun? {

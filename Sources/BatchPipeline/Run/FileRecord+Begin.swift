@@ -29,6 +29,7 @@ extension FileRecord {
       plan.statements,
       over: selection.list
     )
+    let replaced = try await findings.ledgerOfReplaced()
     try plan.start(run: run.run, atMost: workerCount, hasRows: selection.list.count > 0)
 
     // From here on, files and tables are written, and errors are failures of the run.
@@ -39,7 +40,7 @@ extension FileRecord {
       try await enter(run, metadata, selection, identity, plan, &entry)
       // Another run gave the database its identity at the same moment, which is now permanent.
       if entry.isOutrun { return .again }
-      checkpoint = try makeFile(selection.list, metadata)
+      checkpoint = try makeFile(selection.list, metadata, replacing: replaced)
     } catch {
       // The store refused the run before it wrote anything, or it was locked.
       if error.code == .alreadyRunning || error.code == .unfinishedRun
@@ -134,7 +135,8 @@ extension FileRecord {
 
   private func makeFile(
     _ list: PackedIdentifiers,
-    _ metadata: RunMetadata
+    _ metadata: RunMetadata,
+    replacing ledger: (DoneRanges, [FailedIdentifier])?
   ) throws(BatchError) -> Checkpoint {
     // The old run is replaced only when the new one is certain to begin: a refused run changes
     // nothing.
@@ -143,6 +145,7 @@ extension FileRecord {
       let approvals = replaced?.approvals(of: cause).map { OperatorAction($0) } ?? []
       onEvent(.setAside(try Checkpoint.setAside(file).string))
       // It is set aside, whether that can be written or not.
+      if let (done, failed) = ledger { try? replaced?.catchUp(done, failed) }
       try? replaced?.note(approvals + [OperatorAction(.setAside)])
     } else if let finished = findings.checkpoint {
       keep(finished)

@@ -220,11 +220,18 @@ extension PackedIdentifiers {
   fileprivate func kept(in other: IdentifierList) throws(BatchError) -> PackedIdentifiers {
     var kept: [Range<Int>] = []
     let wanted = try other.sortedUnique()
-    for position in 0..<count where try wanted.contains(key: key(at: position)) {
-      if let last = kept.last, last.upperBound == position {
-        kept[kept.count - 1] = last.lowerBound..<position + 1
-      } else {
-        kept.append(position..<position + 1)
+    for start in stride(from: 0, to: count, by: Self.together) {
+      var keys: [PrimaryKey] = []
+      for position in start..<min(start + Self.together, count) {
+        keys.append(try key(at: position))
+      }
+      let isWanted = try wanted.packed.contains(keys)
+      for position in isWanted.indices.filter({ isWanted[$0] }).map({ start + $0 }) {
+        if let last = kept.last, last.upperBound == position {
+          kept[kept.count - 1] = last.lowerBound..<position + 1
+        } else {
+          kept.append(position..<position + 1)
+        }
       }
     }
     return try slice(kept).packed

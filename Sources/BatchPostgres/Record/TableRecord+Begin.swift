@@ -64,7 +64,7 @@ extension TableRecord {
         try tables.lock(job: name, in: session)
         let runs = try tables.runs(ofJob: name, in: session)
         let undo = try undoable.flatMap { name throws(BatchError) in
-          try tables.unfinishedUndo(ofJob: name, in: session)
+          try tables.undoInTheWay(after: runs, ofJob: name, in: session)
         }
         let own = runs.first { $0.run == identity.run }
         if own == nil,

@@ -55,10 +55,12 @@ package final class TableRecord: RunRecord {
         try tables.isRetry(run.run, in: session)
       }
       let undo = try undoable.flatMap { name throws(BatchError) in
-        runs.isEmpty ? nil : try tables.unfinishedUndo(ofJob: name, in: session)
+        try tables.undoInTheWay(after: runs, ofJob: name, in: session)
       }
       var found = FoundRuns(runs, isRetry: isRetry ?? false, during: undo)
-      if let retried, retried.state == .setAside {
+      if let retried, undoable != nil, try tables.isUndone(retried.run, in: session) {
+        found.obstacle = tables.wasUndone(retried.run, in: session)
+      } else if let retried, retried.state == .setAside {
         found.obstacle = tables.isSetAside(retried.run, in: session)
       }
       return (tables, found)

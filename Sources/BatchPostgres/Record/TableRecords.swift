@@ -261,7 +261,7 @@ extension NextStep {
     in session: PostgresSession
   ) throws(BatchError) {
     let undo = try work.undoableJob.flatMap { name throws(BatchError) in
-      runs.isEmpty ? nil : try tables.unfinishedUndo(ofJob: name, in: session)
+      try tables.undoInTheWay(after: runs, ofJob: name, in: session)
     }
     do throws(BatchError) {
       let decision = try RunDecision(

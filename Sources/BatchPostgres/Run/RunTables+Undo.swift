@@ -117,8 +117,43 @@ extension RunTables {
     return CompletedUndo(undos)
   }
 
-  /// Why no run of a job may begin or go on: an undo of one of its runs is unfinished.
-  func unfinishedUndo(
+  /// Why no run of a job may begin or go on, by its runs, the newest last: an undo of one of them is
+  /// unfinished, or has undone a part of the last one, whose other rows a new run would change again.
+  func undoInTheWay(
+    after runs: [TableRun],
+    ofJob job: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> BatchError? {
+    guard let last = runs.last else { return nil }
+    if let unfinished = try unfinishedUndo(ofJob: job, in: session) { return unfinished }
+    guard last.state == .setAside, try isUndone(last.run, in: session) else { return nil }
+    let undoing = ProgramWork.jobName(undoing: job)
+    let undo = try completedUndo(of: last.run, by: undoing, in: session)
+    guard undo?.isPartial ?? true else { return nil }
+    return BatchError(
+      .otherRun,
+      "run \(last.run) was not finished, and only a part of it was undone: a new run would change the other rows again",
+      at: session.address.description,
+      remedy: "undo the rest first, or start over with --fresh"
+    )
+  }
+
+  /// Whether an undo of a run has begun.
+  func isUndone(_ run: String, in session: PostgresSession) throws(BatchError) -> Bool {
+    try session.text("SELECT is_undone FROM \(undo) WHERE run = $1::uuid", .text(run)) == "t"
+  }
+
+  /// The error for a retry of a run of which even a part was undone.
+  func wasUndone(_ run: String, in session: PostgresSession) -> BatchError {
+    BatchError(
+      .otherRun,
+      "run \(run) was undone, at least in part, and cannot be retried",
+      at: session.address.description,
+      remedy: "begin a run: batch run"
+    )
+  }
+
+  private func unfinishedUndo(
     ofJob job: String,
     in session: PostgresSession
   ) throws(BatchError) -> BatchError? {

@@ -79,9 +79,8 @@ package final class UndoLog<Record: StoredRecord>: Sendable {
       var rows: [Int] = []
       do throws(BatchError) {
         let record = try Self.record(records.value(at: 2), rowCount, undo.shape)
-        for row in 0..<rowCount where try wanted.contains(key: record.key(of: row)) {
-          rows.append(row)
-        }
+        let isWanted = try wanted.packed.contains((0..<rowCount).map(record.key))
+        rows += isWanted.indices.filter { isWanted[$0] }
       } catch {
         guard error.code == .damagedFile else { throw error }
         damage = error

@@ -125,6 +125,69 @@ import Testing
     #expect(try job.counts() == ["1 x 5000"])
   }
 
+  @Test
+  func `a run begins anew after the undo of a part only if the rest is undone, or it is asked to`()
+    throws
+  {
+    let job = try job(
+      ["rows": 50, "then": "1ms"],
+      "ALTER TABLE t ADD CONSTRAINT c CHECK (n = 0 OR id <> 4321);"
+    )
+    #expect(try job.start("--run-id", "first").wait().status == 1)
+    let undo = try job.batch("undo", "job.json", "--part", "canary")
+    #expect(undo.status == 0, "\(undo.errors)")
+    try job.database.run("ALTER TABLE t DROP CONSTRAINT c")
+    let before = try job.counts()
+    #expect(before.count == 2)
+    for arguments in [[], ["--run-id", "first"]] {
+      let run = try BatchProgram(["run", "job.json"] + arguments, in: job.directory).wait()
+      #expect(run.status == 2, "\(run.errors)")
+      #expect(run.errors.contains("only a part of it was undone"), "\(run.errors)")
+      #expect(try job.counts() == before)
+    }
+    let status = try job.batch("status", "job.json").output
+    #expect(status.contains("refuses"), "\(status)")
+    let rest = try job.batch("undo", "job.json", "--part", "rest")
+    #expect(rest.status == 0, "\(rest.errors)")
+    #expect(try job.counts() == ["0 x 5000"])
+    #expect(try job.batch("run", "job.json").status == 0)
+    #expect(try job.counts() == ["1 x 5000"])
+  }
+
+  @Test func `failures of a run that was undone are not retried`() throws {
+    let job = try job(
+      ["rows": 50, "then": "1ms"],
+      "ALTER TABLE t ADD CONSTRAINT c CHECK (n = 0 OR id % 1000 <> 0);",
+      adding: ["skip": ["limit": 10]]
+    )
+    #expect(try job.start().wait().status == 4)
+    #expect(try job.batch("undo", "job.json").status == 0)
+    try job.database.run("ALTER TABLE t DROP CONSTRAINT c")
+    let retry = try job.batch("retry-failed", "job.json")
+    #expect(retry.status == 2 && retry.errors.contains("was undone"), "\(retry.errors)")
+    #expect(try job.counts() == ["0 x 5000"])
+    #expect(try job.batch("run", "job.json").status == 0)
+    #expect(try job.counts() == ["1 x 5000"])
+  }
+
+  @Test func `an unfinished undo of a part says how to finish it`() throws {
+    let job = try job(["rows": 50, "then": "1ms"])
+    #expect(try job.start().wait().status == 0)
+    let command = ["undo", "job.json", "--part", "rest", "--json"]
+    let undo = try BatchProgram(command, in: job.directory)
+    _ = try undo.wait(forEvent: "started")
+    undo.send(SIGKILL)
+    _ = undo.wait()
+    let other = try job.batch("undo", "job.json")
+    #expect(other.status == 2, "\(other.errors)")
+    #expect(other.errors.contains("undo job.json --part rest"), "\(other.errors)")
+    let all = try job.batch("ids", "job.undo", "--count")
+    #expect(all.output == "4950\n", "\(all.errors)")
+    let rest = try job.batch("undo", "job.json", "--part", "rest")
+    #expect(rest.status == 0, "\(rest.errors)")
+    #expect(try job.counts().sorted() == ["0 x 4950", "1 x 50"])
+  }
+
   @Test(arguments: [false, true])
   func `verification goes on only if the shared rows are as the run left them`(meddles: Bool) throws
   {

@@ -106,10 +106,17 @@ import Testing
       let failed = try Self.failed(job).split(separator: " ").count
       try job.database.run("ALTER TABLE t DROP CONSTRAINT poison")
       let retry = try job.batch("retry-failed", "job.json", "--json")
+      guard failed > 0 else {
+        // All that failed was in one chunk, which is refused as a whole.
+        #expect(retry.status == 2, "\(retry.errors)")
+        #expect(try job.batch("run", "job.json").status == 0)
+        #expect(try job.counts() == ["1 x \(count)"])
+        continue
+      }
       #expect(retry.status == 0, "\(retry.errors)")
       let events = try JSONOutput.lines(retry.output)
       let first = try #require(events.first)
-      #expect(first["event"] as? String == (failed > 0 ? "retryingFailures" : nil))
+      #expect(first["event"] as? String == "retryingFailures")
       #expect((first["outcomes"] as? [String: Int])?["failed"] == failed)
       #expect(events.last?["done"] as? Int == count)
       #expect(try job.counts() == ["1 x \(count)"])
