@@ -158,7 +158,9 @@ struct ProgressPrinter: Sendable {
     if let failure = summary.failure {
       Terminal.complain(failure)
       // The remedies of these errors say how to continue.
-      if ![.storeChanged, .otherRun, .diskFull, .alreadyRunning].contains(failure.code) {
+      if ![.storeChanged, .otherRun, .diskFull, .alreadyRunning, .canaryFailed].contains(
+        failure.code
+      ) {
         let path = summary.checkpoint
         let isBegun = path.isEmpty || FileSystem.status(of: FilePath(path)) != nil
         Terminal.say(

@@ -190,6 +190,7 @@ import Testing
     let run = try batch("run", "job.json")
     #expect(run.status == 1, "\(run.errors)")
     #expect(run.errors.contains("canary have failed, more than 1 %"), "\(run.errors)")
+    #expect(!run.errors.contains("the same command"), "\(run.errors)")
     #expect(try changed().count < 500 && changed().count > 400)
     // The same command says the same.
     #expect(try batch("run", "job.json").status == 1)

@@ -116,7 +116,12 @@ struct UndoPlan: StoreRunPlan {
     try store.refuseOther(undo)
     self.work = work
     let undone = try await store.runs(ofJob: work.name).first { [undo] in $0.run == undo.run }
-    isUnfinished = if case .unfinished? = undone?.state { !undo.isUndone } else { false }
+    // One whose rows are all done, but not its end, can be resumed too.
+    isUnfinished =
+      switch undone?.state {
+      case .unfinished, .finished: !undo.isUndone
+      default: false
+      }
     wasUndone = CompletedUndo(of: undo.run, by: program) != nil
     log =
       undo.shape.kind == .objects
