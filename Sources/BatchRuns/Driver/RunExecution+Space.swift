@@ -32,7 +32,7 @@ extension RunExecution {
         if let hold = RunThrottle(throttle).hold(at: .zero, conditions) {
           if try part.hold(hold) { onEvent(.throttled(part.summary())) }
           isHeld = true
-          try await stop.wait(for: hold.duration, at: terms.name)
+          try await stop.wait(for: hold.duration, at: terms.name, on: terms.host)
           continue
         }
         if isHeld { try part.release() }

@@ -23,7 +23,7 @@ struct RunExecution<Part: RunPart> {
   }
 
   /// The time between two looks at a gate.
-  private static var gateInterval: Duration { .seconds(1) }
+  private static var gateInterval: Duration { .milliseconds(200) }
 
   private func approvalGate(_ asked: RunControl) async throws(BatchError) -> RunGate? {
     try await part.unapprovedPlan().map {
@@ -59,7 +59,7 @@ struct RunExecution<Part: RunPart> {
       isHeld = true
       var isStopped = false
       do throws(BatchError) {
-        try await stop.wait(for: Self.gateInterval, at: terms.name)
+        try await stop.wait(for: Self.gateInterval, at: terms.name, on: terms.host)
       } catch {
         isStopped = true
       }
@@ -70,7 +70,8 @@ struct RunExecution<Part: RunPart> {
       if let deadline, terms.host.now() >= deadline { return .stopped(because: RunLogic.outOfTime) }
       tellProgress(every: max(terms.progressInterval, .seconds(1)))
     }
-    if isHeld { try part.release() }
+    // The pace of the loop before may still hold it.
+    try part.release()
     return .open
   }
 

@@ -85,9 +85,13 @@ package final class StopSwitch: Sendable {
   }
 
   /// Waits until the time is over, or throws `interrupted` if the run is stopped.
-  package func wait(for time: Duration, at place: String) async throws(BatchError) {
-    let sleep = Task { try? await Task.sleep(for: time) }
-    _ = try await interruptible(at: place, by: { sleep.cancel() }) { await sleep.value }
+  package func wait(
+    for time: Duration,
+    at place: String,
+    on host: RunEnvironment = RunEnvironment()
+  ) async throws(BatchError) {
+    let sleep = Task(executorPreference: host.executor) { await host.sleep(time) }
+    try await interruptible(at: place, by: { sleep.cancel() }) { await sleep.value }
   }
 
   /// Sets the closure that a stop calls, or nil; calls it at once if the run was stopped before.

@@ -27,7 +27,7 @@ extension RunSession {
     guard let trial else { return nil }
     let resumptions = asked.resumptions ?? 0
     resumptionsBefore = resumptionsBefore ?? resumptions
-    let now = Date.now.timeIntervalSince1970
+    let now = host.date()
     if progress.canary == nil {
       progress.canary = CanaryProgress(endedAt: now)
       try write(progress.state)

@@ -325,7 +325,7 @@ package final class RunSession {
     progress.identifiersPerSecond = identifiersPerSecond
     progress.remaining = retried == nil ? nil : toDo - doneHere
     progress.throttledSeconds = throttledSeconds > 0 ? throttledSeconds : nil
-    progress.recordedAt = Date.now.timeIntervalSince1970
+    progress.recordedAt = host.date()
     progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     try checkpoint.record(progress)
     progress.passedOver = nil

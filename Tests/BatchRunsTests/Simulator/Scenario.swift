@@ -49,6 +49,13 @@ struct Scenario {
     policy.throttle.maximumWAL = choices.one(of: [1 << 30, 1 << 30, 40, 10])
     policy.checkpoint.interval = .milliseconds(choices.one(of: [10, 0, 50, 5000]))
     if choices.once(in: 8) { policy.limits.runtime = .milliseconds(300) }
+    if choices.once(in: 4) {
+      policy.canary = .init(
+        rows: 1 + choices.below(count),
+        wait: choices.one(of: [.pause, .time(.milliseconds(200)), .verification]),
+        stopAfter: policy.skip.limit > 0 && choices.once(in: 2) ? 0.2 : nil
+      )
+    }
     self.policy = policy
     together = 1 + choices.below(4)
     rowBytes = choices.one(of: [0, 0, 100, 3 << 20])
@@ -79,6 +86,7 @@ extension Scenario: CustomStringConvertible {
     if let ratio = policy.throttle.sleepRatio { parts.append("sleep \(ratio)") }
     if policy.throttle.maximumWAL < 1 << 30 { parts.append("log \(policy.throttle.maximumWAL)") }
     if let runtime = policy.limits.runtime { parts.append("runtime \(runtime)") }
+    if let canary = policy.canary { parts.append("canary of \(canary.rows), \(canary.wait.text)") }
     if isFull { parts.append("every commit synced") }
     return parts.joined(separator: ", ")
   }

@@ -33,7 +33,15 @@ struct SimulatedPart: RunPart {
   var isTrying: Bool { session.isTrying }
 
   func canaryGate(_ asked: RunControl) async throws(BatchError) -> RunGate? {
-    try await session.canaryGate(asked) { nil }
+    try process.mayCrash()
+    do throws(BatchError) {
+      let gate = try await session.canaryGate(asked) { process.differenceInCanary() }
+      process.waits(at: gate)
+      return gate
+    } catch {
+      process.failedAfterCanary(error)
+      throw error
+    }
   }
 
   func summary() -> RunSummary { session.summary() }

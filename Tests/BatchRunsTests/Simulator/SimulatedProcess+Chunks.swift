@@ -96,6 +96,10 @@ extension SimulatedProcess: ChunkProcessor {
     in worker: SimulatedWorker
   ) {
     demandUnheld()
+    demand(
+      retried != nil || simulation.canary.allows(chunk, simulation.now),
+      "\(chunk) is handed out, and the canary is not over"
+    )
     demand(worker.call == nil, "worker \(worker.id) has a chunk already")
     demand(!outstanding.contains { $0.overlaps(chunk) }, "\(chunk) is handed out twice")
     demand(retried != nil || !ledger.overlaps(chunk), "\(chunk) is handed out, and is done")

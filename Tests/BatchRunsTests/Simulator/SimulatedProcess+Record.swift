@@ -100,7 +100,7 @@ extension SimulatedProcess: RunRecord {
   private func checkpoint(_ progress: RunProgress) -> Checkpoint {
     Checkpoint(
       simulation.list.packed,
-      metadata: Simulation.metadata,
+      metadata: simulation.metadata,
       progress: progress,
       failedAttempts: simulation.file.failedAttempts
     ) { [self] entry, replacesLast, sync throws(BatchError) in
@@ -120,6 +120,7 @@ extension SimulatedProcess: RunRecord {
       by: self,
       on: host
     )
+    if simulation.flaw != .skipsCanary { session.beginTrial(by: policy) }
     return SimulatedPart(process: self, session: session)
   }
 

@@ -51,6 +51,8 @@ final class SimulatedProcess: @unchecked Sendable {
   var mayFail = false
   /// When it was told to stop.
   var stoppedAt: Int?
+  /// Whether it waits after its canary for an operator.
+  var isAtGate = false
   /// Whether more identifiers failed than may.
   var isPoisoned = false
   /// How often chunks have failed transiently, by their first positions.

@@ -65,6 +65,8 @@ extension Simulation {
     note("an operator lets the run go on")
     conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
     control.isPaused = false
+    control.resumptions = (control.resumptions ?? 0) + 1
+    canary.resume()
   }
 
   /// Kills a process, perhaps by a power failure.

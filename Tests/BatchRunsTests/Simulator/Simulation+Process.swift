@@ -39,7 +39,7 @@ extension Simulation {
 
   private func drive(_ process: SimulatedProcess) async {
     let isDone = store.content.ledger.map { $0.count >= scenario.count } ?? false
-    let request = RunRequest(runID: Self.metadata.runID, retriesFailures: isRetryAsked && isDone)
+    let request = RunRequest(runID: metadata.runID, retriesFailures: isRetryAsked && isDone)
     let terms = RunTerms(
       name: "job",
       policy: process.policy,
@@ -114,6 +114,7 @@ extension Simulation {
     process.isAlive = false
     // Whatever its tasks wait for, they come to an end.
     process.task?.cancel()
+    process.stop.stop()
     // Some identifiers fail whenever they are tried; others may succeed after a few retries.
     if process.isPoisoned {
       occur(.tooManyFailures)

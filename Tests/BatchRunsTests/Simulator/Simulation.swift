@@ -42,6 +42,8 @@ final class Simulation: Simulating, @unchecked Sendable {
     case ignoresOwner
     /// An answer of the lane is lost once.
     case losesAnswer
+    /// A process does not begin with the canary.
+    case skipsCanary
   }
 
   /// What a schedule may have in it, for a test that sees that schedules have it.
@@ -49,6 +51,7 @@ final class Simulation: Simulating, @unchecked Sendable {
     case crash, powerFailure, lostCommit, lostRecord, refusal, takeover, restoredBackup
     case stop, cancellation, endOfTime, interrupt, hold, pace, longLog, changedSetting
     case retry, postponement, failure, earlyEnd, sharedTransaction, skippedIdentifier
+    case canaryWait, canaryFailure, canaryEnd
     case tooManyFailures, resumption, secondEnd, completion, secondTry
   }
 
@@ -60,21 +63,9 @@ final class Simulation: Simulating, @unchecked Sendable {
     return builder.finish()
   }
   private static let beginning = ContinuousClock.now
-  static let metadata = {
-    var metadata = RunMetadata(
-      run: "run",
-      job: "job",
-      startedAt: "",
-      fingerprint: "",
-      schema: [],
-      ledger: .store
-    )
-    metadata.runID = "work"
-    return metadata
-  }()
-
   let executor = SimulatedExecutor()
   let scenario: Scenario
+  let metadata: RunMetadata
   let flaw: Flaw?
   var choices: Choices
   var store: SimulatedStore
@@ -91,6 +82,7 @@ final class Simulation: Simulating, @unchecked Sendable {
   /// Whether they have asked for another pace at any time: a debt by the pace before is dropped.
   var paceWasChanged = false
   var conditions = RunThrottle.Conditions(freeDisk: 1 << 30)
+  var canary: CanaryModel
   /// Whether the end was reported and acknowledged, or can never come.
   var isOver = false
   var hasLostAnswer = false
@@ -109,9 +101,22 @@ final class Simulation: Simulating, @unchecked Sendable {
 
   init(_ choices: Choices, flaw: Flaw? = nil, isTraced: Bool = false) {
     var choices = choices
-    scenario = Scenario(&choices)
+    let scenario = Scenario(&choices)
+    self.scenario = scenario
     self.choices = choices
     self.flaw = flaw
+    var metadata = RunMetadata(
+      run: "run",
+      job: "job",
+      startedAt: "",
+      fingerprint: "",
+      schema: [],
+      ledger: .store
+    )
+    metadata.runID = "work"
+    metadata.canary = scenario.policy.canary.map { .init($0, isInOrder: scenario.inOrder) }
+    self.metadata = metadata
+    canary = CanaryModel(scenario)
     store = SimulatedStore(count: scenario.count)
     faultsLeft = scenario.faults
     poison = scenario.poison
@@ -127,6 +132,7 @@ final class Simulation: Simulating, @unchecked Sendable {
   func host() -> RunEnvironment {
     RunEnvironment(
       now: { [unowned self] in Self.beginning + .microseconds(now) },
+      date: { [unowned self] in Double(now) / 1e6 },
       sleep: { [unowned self] in await sleep(Self.microseconds($0)) },
       generator: SeededGenerator(seed: UInt64(choices.below(100))),
       executor: executor,
@@ -224,6 +230,7 @@ final class Simulation: Simulating, @unchecked Sendable {
     guard violation == nil, store.version != versionChecked else { return }
     versionChecked = store.version
     if let contradiction = store.contradiction() { fail(contradiction) }
+    canary.look(at: store.content.fates, now)
     demand(
       store.content.failed.count <= scenario.policy.skip.failurePolicy(of: scenario.count).limit,
       "more have failed than may"
