@@ -73,6 +73,8 @@ struct SetCommand: AsyncParsableCommand {
         remedy: "leave it out"
       )
     }
+    // A typo is told first, whether a run is alive or not.
+    _ = try records.cause.policy.adjusted(by: changes)
     let control = try await records.request { [changes] control in control.set(changes) }
     let policy = try records.cause.policy.adjusted(by: control.settings)
     let isShared = records.cause.database.server != nil

@@ -158,6 +158,3 @@ func wrongUsage(_ text: String) -> ExitCode {
   Terminal.complain(text)
   return .validationFailure
 }
-
-/// In ISO 8601 and UTC.
-func currentTimestamp() -> String { Date.now.formatted(.iso8601) }

@@ -69,6 +69,11 @@ import Testing
     ("\"version\": 1,", "\"version\": \"1\",", ["write 1 without quotes"]),
     ("\"workers\": 2", "\"skip\": 100", ["skip: expected an object", "write { \"limit\": 100 }"]),
     ("\"workers\": 2", "\"undo\": \"7d\"", ["undo: expected", "write { \"keep\": \"7d\" }"]),
+    ("\"workers\": 2", "\"undo\": \"true\"", ["undo: expected", "write true without quotes"]),
+    (
+      "\"workers\": 2", "\"canary\": { \"rows\": 5, \"then\": \"paused\" }",
+      ["canary.then: \"paused\" is neither a time nor", "write \"pause\", \"verify\", or a time"]
+    ),
     (
       "\"workers\": 2", "\"limits\": { \"runtime\": \"1 h\" }",
       ["\"1 h\" is not a duration; write \"1h\", without a space"]

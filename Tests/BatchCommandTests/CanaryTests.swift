@@ -236,7 +236,16 @@ import Testing
     let run = try batch("run", "job.json")
     #expect(run.status == (meddles ? 1 : 0), "\(run.errors)")
     #expect(try changed().count == (meddles ? 99 : 1000))
-    if meddles { #expect(run.errors.contains("not as the run left them"), "\(run.errors)") }
+    guard meddles else { return }
+    #expect(run.errors.contains("not as the run left them"), "\(run.errors)")
+    // Whoever finds them right goes on as the message says.
+    #expect(run.errors.contains("set canary.then to \"pause\""), "\(run.errors)")
+    try writeJob(["rows": 100, "then": "pause"])
+    let again = try BatchProgram(["run", "job.json", "--json"], in: directory)
+    _ = try again.wait(forEvent: "throttled")
+    #expect(try batch("resume", "job.json").status == 0)
+    #expect(again.wait().status == 0)
+    #expect(try changed().count == 999)
   }
 
   @Test func `a canary that makes no sense is refused`() throws {

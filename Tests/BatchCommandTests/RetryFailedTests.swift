@@ -45,7 +45,11 @@ import Testing
     try TestDatabase.make(in: directory, "DROP TRIGGER poison")
     let retried = try BatchProgram.run("retry-failed", "job.json", "--json", in: directory)
     #expect(retried.status == 3, "\(retried.errors)")
-    #expect(try JSONOutput.lines(retried.output).last?["error"] is NSNull)
+    let end = try #require(JSONOutput.lines(retried.output).last)
+    #expect(end["error"] is NSNull)
+    #expect(
+      end["stopReason"] as? String == "the failed identifiers were retried; the others are left"
+    )
     #expect(try failed() == "")
     let after = try TestDatabase.texts(path, "SELECT sum(n) FROM numbers")
     #expect(Int(after[0]) == Int(before[0]).map { $0 + 3 })

@@ -164,5 +164,8 @@ import Testing
     #expect(try BatchProgram.run("set", "job.json", "chunk.size", in: directory).status == 64)
     program.send(SIGKILL)
     _ = program.wait()
+    // Also where no run is alive.
+    let typo = try BatchProgram.run("set", "job.json", "chunk.sise=5", in: directory)
+    #expect(typo.status == 2 && typo.errors.contains("did you mean"), "\(typo.errors)")
   }
 }

@@ -25,6 +25,9 @@ public struct BatchProgram: Sendable {
     return bundle.deletingLastPathComponent().appendingPathComponent(name).path
   }
 
+  /// After how long a program is killed.
+  private static let limit = DispatchTimeInterval.seconds(900)
+
   private let process = Process()
   private let output = Pipe()
   private let errors = Pipe()
@@ -52,6 +55,10 @@ public struct BatchProgram: Sendable {
       ?? .nullDevice
     process.terminationHandler = { [ended] _ in ended.signal() }
     try process.run()
+    // One that hangs would hold its test, and with it the suite, forever.
+    DispatchQueue.global().asyncAfter(deadline: .now() + Self.limit) { [weak process] in
+      if let process, process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
   }
 
   /// The number of the process.

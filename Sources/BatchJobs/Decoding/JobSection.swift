@@ -208,7 +208,13 @@ extension JobSection {
       switch text {
       case "pause": .pause
       case "verify": .verification
-      default: .time(try Duration(parsing: text))
+      case let text where text.first?.isNumber == true: .time(try Duration(parsing: text))
+      default:
+        throw BatchError(
+          .invalidJob,
+          "\(text.quotedForMessage) is neither a time nor a kind of wait",
+          remedy: "write \"pause\", \"verify\", or a time such as \"5m\""
+        )
       }
     }
   }
@@ -400,7 +406,9 @@ extension JobSection {
         at: path.appending(key),
         expected: "true, false or an object",
         remedy: value.asString.map {
-          "write { \(onlyKey.quotedForMessage): \($0.quotedForMessage) }"
+          ["true", "false"].contains($0)
+            ? "write \($0) without quotes"
+            : "write { \(onlyKey.quotedForMessage): \($0.quotedForMessage) }"
         }
       )
       return nil

@@ -41,6 +41,7 @@ package struct ProgramWork: RunCause {
   package var actionName: String { kind.rawValue }
   package var writes: Bool { true }
   package var condition: String? { nil }
+  package var recheck: Recheck { .row }
   package var archive: String? { nil }
   package var approval: Job.Approval? { nil }
   package var afterwards: Job.Afterwards? { nil }

@@ -13,6 +13,7 @@ package protocol RunCause: Sendable {
   /// Empty if the rows may be of several entities.
   var entity: String { get }
   var condition: String? { get }
+  var recheck: Recheck { get }
   var database: Job.DatabaseOptions { get }
   /// The server whose tables record runs that hosts share; nil if files record them.
   var sharedServer: Job.DatabaseOptions.Server? { get }
@@ -63,6 +64,7 @@ extension Job: RunCause {
   package var writes: Bool { action.writes }
   package var entity: String { source.entity }
   package var condition: String? { source.where }
+  package var recheck: Recheck { source.recheck }
   package var archive: String? {
     if case .delete(let delete) = action { delete.archive } else { nil }
   }

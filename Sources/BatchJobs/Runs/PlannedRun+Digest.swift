@@ -36,6 +36,8 @@ extension PlannedRun {
         policy.canary.map { "\($0.rows) \($0.wait.text) \($0.stopAfter ?? 1)" } ?? ""
       ),
     ]
+    // What plans had before these settings stays their digest.
+    if cause.recheck != .row { members["recheck"] = .string(cause.recheck.rawValue) }
     if let afterwards = cause.afterwards { members["afterwards"] = .string(afterwards.rawValue) }
     self.init(
       digest: SHA256.hash(CanonicalJSON.object(members).text),
@@ -81,7 +83,8 @@ extension RunMetadata {
     _ options: RunOptions,
     _ policy: RunPolicy,
     _ statements: [String],
-    over list: PackedIdentifiers
+    over list: PackedIdentifiers,
+    _ schema: [String]
   ) throws(BatchError) {
     guard cause.approval != nil || options.plan != nil else { return }
     let subject = try PlannedRun.subject(list, schema)
@@ -101,7 +104,7 @@ extension RunMetadata {
   /// the canary is over.
   private func refuse(unlessCanaryIsThatOf cause: any RunCause, at place: String) throws(BatchError)
   {
-    guard let canary, cause.canaryRows != canary else { return }
+    guard let canary, cause.canaryRows.map(canary.admits) != true else { return }
     throw BatchError(
       .otherRun,
       "the run began with a canary of \(canary.count.grouped) rows and then \(canary.then.quotedForMessage), and the job"

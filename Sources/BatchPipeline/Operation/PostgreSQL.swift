@@ -258,6 +258,7 @@ struct PostgresFilePlan: RunPlan {
   }
 
   var statements: [String] { plan.statements }
+  var plannedSchema: [String] { plan.expected.planned }
 
   func makeLane() -> WriterLane? { nil }
   func close() async {}

@@ -27,7 +27,8 @@ extension FileRecord {
       options,
       options.policy(of: cause),
       plan.statements,
-      over: selection.list
+      over: selection.list,
+      plan.plannedSchema
     )
     let replaced = try await findings.ledgerOfReplaced()
     try plan.start(run: run.run, atMost: workerCount, hasRows: selection.list.count > 0)

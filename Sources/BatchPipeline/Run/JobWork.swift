@@ -148,6 +148,8 @@ extension JobPlan: StoreRunPlan {
     )
   }
 
+  package var plannedSchema: [String] { expected.planned }
+
   package func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = expected.recorded

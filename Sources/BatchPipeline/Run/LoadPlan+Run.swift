@@ -18,6 +18,8 @@ extension LoadPlan: StoreRunPlan {
     RunSelection(list: list(identity), hash: files.contentHash)
   }
 
+  package var plannedSchema: [String] { expected.planned }
+
   package func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
     metadata.fingerprint = fingerprint().text
     metadata.schema = expected.recorded

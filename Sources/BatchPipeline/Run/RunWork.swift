@@ -131,6 +131,9 @@ package protocol RunPlan: Sendable {
   /// The statements of a run, which its digest covers.
   var statements: [String] { get }
 
+  /// The facts of the schema that its digest covers.
+  var plannedSchema: [String] { get }
+
   /// The SQL for a chunk; nil if there is none.
   var statement: String? { get }
 
@@ -167,6 +170,8 @@ extension RunPlan {
   package func wait(of least: Duration) -> String? { nil }
 
   package var statements: [String] { [] }
+
+  package var plannedSchema: [String] { [] }
 
   package var statement: String? { nil }
 

@@ -208,7 +208,7 @@ package struct PostgresUndo: Sendable {
     let (what, remedy) =
       records.isDeletion
       ? (
-        "somebody has inserted a row with the key since",
+        "a row with the key exists again",
         "use --overwrite to give it the values of the deleted one"
       )
       : (

@@ -36,7 +36,7 @@ package struct PostgresJob: JobPlanner {
       options.policy(of: job),
       plan.statements,
       try plan.fingerprint.text,
-      over: try PlannedRun.subject(list, plan.expected.recorded)
+      over: try PlannedRun.subject(list, plan.expected.planned)
     ).digest
   }
 

@@ -114,7 +114,8 @@ extension TableRecord {
         options,
         options.policy(of: cause),
         plan.statements,
-        over: list
+        over: list,
+        plan.expected.planned
       )
       let metadata = noted
       // A host that cannot start its programs is refused before there is a run.

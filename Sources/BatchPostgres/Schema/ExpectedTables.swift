@@ -12,7 +12,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// The identity of the database; in a copy restored elsewhere, the same tables have other OIDs.
   private let database: String
   /// The columns of the run's table; those added since are not part of the run.
-  package let attributes: [String]
+  package private(set) var attributes: [String]
   /// The role whose rows were selected, if policies decide which rows it may see.
   package let reader: String?
   /// First the run's table, then its archive if there is one, then those that expressions read.
@@ -166,6 +166,16 @@ extension ExpectedTables {
     return [String(decoding: bytes, as: UTF8.self)]
   }
 
+  /// The facts on which a plan depends; other columns are none unless a new one would concern the run.
+  package var planned: [String] {
+    var facts = self
+    facts.attributes = []
+    for index in facts.tables.indices where facts.tables[index].refusal == nil {
+      facts.tables[index].all = []
+    }
+    return facts.recorded
+  }
+
   /// Reads what a run recorded; nil for anything else.
   package init?(recorded words: [String]) {
     guard words.count == 1,
@@ -185,7 +195,7 @@ private struct ExpectedTable: Codable, Hashable {
   /// The query of a view.
   let definition: String?
   let columns: [TableFacts.Column]
-  private let all: [String]
+  fileprivate var all: [String]
   /// The columns that find rows, in alphabetical order; empty if nothing in the schema makes them
   /// unique.
   let key: [String]

@@ -26,5 +26,13 @@ extension RunMetadata {
     package init(_ canary: RunPolicy.Canary, isInOrder: Bool) {
       (count, self.isInOrder, then) = (canary.rows, isInOrder, canary.wait.text)
     }
+
+    /// Whether a run that began with this canary may go on with another: only if somebody looks at the same
+    /// rows.
+    package func admits(_ other: Self) -> Bool {
+      self == other
+        || (count, isInOrder, other.then)
+          == (other.count, other.isInOrder, RunPolicy.Canary.Wait.pause.text)
+    }
   }
 }

@@ -61,7 +61,8 @@ package struct CanaryTrial: Sendable {
       throw Self.failed(
         "the rows of the canary are not as the run left them: \(difference)",
         remedy:
-          "find out which trigger or program changes them; batch undo --overwrite takes the canary back"
+          "find out which trigger or program changes them; batch undo --overwrite takes the canary back; if they"
+          + " are right nevertheless, set canary.then to \"pause\", run again, and batch resume"
       )
     }
   }

@@ -284,7 +284,9 @@ package final class RunSession {
     switch ending {
     case .completed where isComplete:
       try await backoff.repeating(on: host) { () throws(BatchError) in try await complete() }
-    case .completed: try await stop()
+    // The retry of an unfinished run.
+    case .completed:
+      try await stop(because: "the failed identifiers were retried; the others are left")
     case .stopped: try await stop(because: reason)
     case .failed: try await record(.failed, failure: failure)
     }

@@ -29,7 +29,7 @@ package struct SQLiteJob: JobPlanner {
         options.policy(of: job),
         plan.statements,
         plan.fingerprint().text,
-        over: try PlannedRun.subject(plan.list(plan.store.identity), plan.expected.recorded)
+        over: try PlannedRun.subject(plan.list(plan.store.identity), plan.expected.planned)
       ).digest
     }
     let plan = try await resolved(options, handlers)
@@ -42,7 +42,7 @@ package struct SQLiteJob: JobPlanner {
       let fetch = IdentifierFetch(query, from: plan.store, readers: 1, spill: BlockSpill())
       list = try await fetch.run(store: plan.store.identity)
     }
-    let subject = try PlannedRun.subject(list, plan.expected.recorded)
+    let subject = try PlannedRun.subject(list, plan.expected.planned)
     return PlannedRun(
       of: job,
       options.policy(of: job),

@@ -96,7 +96,7 @@ extension RecordRestoration.Table {
     case .deleted:
       BatchError(
         .changedSince,
-        "somebody has inserted a row with the key since: \(list)",
+        "a row with the key exists again: \(list)",
         remedy: "use --overwrite to give it the values of the deleted one"
       )
     case .updated:

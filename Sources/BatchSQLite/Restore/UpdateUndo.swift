@@ -73,7 +73,7 @@ extension UndoLog where Record == UndoRecord {
     }
     return BatchError(
       .changedSince,
-      "somebody has inserted a row with the key since: \(differences.joined(separator: "; "))",
+      "a row with the key exists again: \(differences.joined(separator: "; "))",
       remedy: "use --overwrite to give it the values of the deleted one"
     )
   }

@@ -8,7 +8,7 @@ package import BatchIdentifiers
 /// it reads or writes, and so does a process that resumes the run.
 package struct ExpectedSchema: Hashable, Sendable {
   /// The columns of the run's entity, without those added since; empty for work on several tables.
-  private let attributes: [String]
+  private var attributes: [String]
   private let key: [String]
   var tables: [ExpectedTable]
   /// The table whose rows are deleted and its archive, if foreign keys are enforced, which could
@@ -150,6 +150,14 @@ extension ExpectedSchema {
       words += table.shape.columns.flatMap { ["column", $0.name, "type", $0.type] }
     }
     return words
+  }
+
+  /// The facts on which a plan depends; new columns, which come last, are none unless the run uses them.
+  package var planned: [String] {
+    var facts = self
+    facts.attributes = []
+    facts.tables = tables.map(\.withoutNewColumns)
+    return facts.recorded
   }
 
   /// Reads what a run recorded; nil for anything else.

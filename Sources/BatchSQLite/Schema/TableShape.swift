@@ -79,6 +79,18 @@ struct ExpectedTable: Hashable, Sendable {
       + " without a copy"
   }
 
+  /// The table up to the last column that the run uses.
+  var withoutNewColumns: ExpectedTable {
+    let end = shape.columns.lastIndex(where: isUsed).map { $0 + 1 } ?? 0
+    let shape = TableShape(
+      name: shape.name,
+      kind: shape.kind,
+      key: shape.key,
+      columns: Array(shape.columns[..<end])
+    )
+    return ExpectedTable(shape: shape, used: used, isWhole: isWhole)
+  }
+
   private func isUsed(_ column: TableShape.Column) -> Bool {
     used.contains(SQLName.folded(column.name))
   }

@@ -75,10 +75,6 @@ package struct WrittenEntity: Sendable {
     ]
   }
 
-  package func columnNames(of attribute: Attribute) -> [String] {
-    columns(of: attribute).map(\.column) + [entity.versionColumn].compactMap(\.self)
-  }
-
   package func assignments(
     of attribute: Attribute,
     to value: SQLExpression

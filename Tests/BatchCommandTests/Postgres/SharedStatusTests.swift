@@ -189,7 +189,7 @@ import Testing
     let stopped = try job.start()
     try job.untilDone(1)
     stopped.send(SIGTERM)
-    #expect(try stopped.wait().status == 3)
+    #expect(stopped.wait().status == 3)
     #expect(try job.status()["state"] as? String == "stopped")
     #expect(try job.status()["wasKilled"] as? Bool == false)
     let program = try job.start()

@@ -236,7 +236,7 @@ import Testing
     #expect(try Self.outcomes(undone) == ["succeeded": 498, "failed": 1, "unchanged": 1])
     let failed = try job.batch("ids", "job.undo", "--outcome", "failed", "--reasons").output
     #expect(
-      failed.contains("somebody has inserted a row with the key since: \"\"n\"\" is 77 and was 0"),
+      failed.contains("a row with the key exists again: \"\"n\"\" is 77 and was 0"),
       "\(failed)"
     )
     #expect(try job.batch("undo", "job.json", "--overwrite").status == 0)
