@@ -109,7 +109,7 @@ let package = Package(
     .target(
       name: "BatchJobs",
       dependencies: [
-        "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSpawn",
+        "BatchRuns", "BatchParquet", "BatchIdentifiers", "BatchPlatform", "CSpawn",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]
@@ -117,7 +117,7 @@ let package = Package(
     .target(
       name: "BatchSQLite",
       dependencies: [
-        "BatchJobs", "BatchRuns", "BatchParquet", "BatchIdentifiers", "BatchPlatform", "CSQLite",
+        "BatchJobs", "BatchRuns", "BatchIdentifiers", "BatchPlatform", "CSQLite",
         .product(name: "SystemPackage", package: "swift-system"),
       ],
       swiftSettings: settings + [.strictMemorySafety()]

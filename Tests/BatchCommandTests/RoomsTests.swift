@@ -10,9 +10,11 @@ import Testing
     "BatchIdentifiers": ["BatchPlatform", "CLZ4"],
     "BatchParquet": ["CLZ4"],
     "BatchRuns": ["BatchPlatform", "BatchIdentifiers", "BatchParquet", "CZlib", "CZstd"],
-    "BatchJobs": ["BatchPlatform", "BatchIdentifiers", "BatchRuns", "CSpawn"],
+    "BatchJobs": [
+      "BatchPlatform", "BatchIdentifiers", "BatchParquet", "BatchRuns", "CSpawn",
+    ],
     "BatchSQLite": [
-      "BatchPlatform", "BatchIdentifiers", "BatchParquet", "BatchRuns", "BatchJobs", "CSQLite",
+      "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "CSQLite",
     ],
     "BatchPostgres": [
       "BatchPlatform", "BatchIdentifiers", "BatchRuns", "BatchJobs", "CPostgres",
@@ -46,7 +48,7 @@ import Testing
     ],
     "BatchJobs": [
       "JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Programs",
-      "Load", "Plan", "Runs", "Operation",
+      "Load", "Export", "Plan", "Runs", "Operation",
     ],
     "BatchSQLite": [
       "SQLite", "Values", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch",

@@ -22,6 +22,11 @@ extension Job {
       }
     }
 
+    /// How a file of lines is compressed.
+    package var compression: TextCompression {
+      if case .lines(_, let compression) = self { compression } else { .none }
+    }
+
     package static let names = RowFormat.allCases.map(\.rawValue) + ["parquet"]
 
     /// The columns that the format names, and where in a job file.

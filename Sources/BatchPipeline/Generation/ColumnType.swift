@@ -1,5 +1,6 @@
 import BatchJobs
 import BatchPlatform
+import BatchRuns
 import BatchSQLite
 
 enum ColumnType: Equatable {

@@ -306,7 +306,7 @@ struct PostgresFilePlan: RunPlan {
     }
     let writer = try part.session.openOutput(
       header: export.header,
-      export.compression.format,
+      export.groups,
       overwriting: action.overwrite,
       permissions: job.files.permissions
     )

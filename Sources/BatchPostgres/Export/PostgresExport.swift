@@ -1,23 +1,22 @@
 #if PostgreSQL
+package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
-/// Reads the rows of chunks and writes them as lines, in the order of the list: the same bytes for any chunk sizes.
+/// Reads the rows of chunks and writes them in the order of the list: the same bytes for any chunk sizes.
 package struct PostgresExport: Sendable {
-  /// The encoder of the lines.
+  /// What writes the rows.
   private enum Encoder {
     case values(LineEncoder)
     case fields(CSVLineEncoder)
+    case typed(TypedRowEncoder)
   }
 
   private var reader: RowReader
   private let encoder: Encoder
   private let isRequired: Bool
   package let header: [UInt8]
-  /// The format of the lines.
-  package let format: LineFormat
-  /// How their file is compressed; if it is, the lines are rows of ``LineFrames``.
-  package let compression: TextCompression
+  package let format: Job.ExportFormat
 
   /// An export of the named columns of the rows that a key identifies, or of all columns.
   ///
@@ -28,22 +27,30 @@ package struct PostgresExport: Sendable {
     of table: PostgresTable,
     key: PostgresKey,
     _ names: [String]? = nil,
-    as format: LineFormat,
-    _ compression: TextCompression = .none,
+    as format: Job.ExportFormat,
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
     path: SearchPath,
     byServer isByServer: Bool = true
   ) throws(BatchError) {
     let columns = try table.columns(named: names)
-    let values = LineEncoder(format, columns)
-    header = compression.header(values.header)
     self.format = format
-    self.compression = compression
-    // The server writes a `bytea` as hexadecimal digits, and those of a large one exceed its limit for a row.
-    // Its fields have the plainest form.
-    let isByServer = isByServer && format.hasPlainFields && !columns.contains { $0.form == .blob }
-    encoder = isByServer ? .fields(CSVLineEncoder(columns)) : .values(values)
+    var isByServer = isByServer
+    switch format {
+    case .lines(let format, let compression):
+      let values = LineEncoder(format, columns)
+      header = compression.header(values.header)
+      // The server writes a `bytea` as hexadecimal digits, and those of a large one exceed its limit for a row.
+      // Its fields have the plainest form.
+      if !format.hasPlainFields || columns.contains(where: { $0.form == .blob }) {
+        isByServer = false
+      }
+      encoder = isByServer ? .fields(CSVLineEncoder(columns)) : .values(values)
+    case .parquet(let parquet):
+      header = RowGroups.header
+      isByServer = false
+      encoder = .typed(TypedRowEncoder(columns, as: parquet))
+    }
     reader = RowReader(
       table: table,
       key: key,
@@ -68,6 +75,21 @@ package struct PostgresExport: Sendable {
 
   /// The table of the rows.
   var table: PostgresTable { reader.table }
+
+  /// The format of a file whose rows are in groups; nil for a file of plain lines.
+  package var groups: GroupFormat? {
+    if case .typed(let encoder) = encoder {
+      .parquet(encoder.format)
+    } else {
+      format.compression.format
+    }
+  }
+
+  /// The types of the columns of such a file, by their names.
+  package var types: [String: String]? {
+    guard case .typed(let encoder) = encoder else { return nil }
+    return Dictionary(zip(columns, encoder.types.map(\.name))) { first, _ in first }
+  }
 
   /// The names of the exported columns.
   package var columns: [String] { reader.columns.map(\.name) }
@@ -187,7 +209,7 @@ package struct PostgresExport: Sendable {
     swap(&bytes, &lines.bytes)
     defer { swap(&bytes, &lines.bytes) }
     var isWhole = true
-    let isCompressed = compression != .none
+    let isCompressed = format.compression != .none
     /// Appends the line of a row, by its number.
     func line(
       _ number: Int,
@@ -207,6 +229,18 @@ package struct PostgresExport: Sendable {
           try line(row.number) { bytes throws(BatchError) in
             try encoder.append(&row, values, to: &bytes)
           }
+        }
+        isWhole = bytes.count < byteLimit
+        return isWhole
+      }
+    case .typed(let encoder):
+      var block = encoder.makeValues()
+      try reader.forEachRow(of: keys, within: limit, in: session) {
+        row,
+        values throws(BatchError) in
+        if reached.take(row.number, row.isMatching) {
+          let number = first + row.number
+          try encoder.append(&row, values, number: number, by: &block, to: &bytes)
         }
         isWhole = bytes.count < byteLimit
         return isWhole

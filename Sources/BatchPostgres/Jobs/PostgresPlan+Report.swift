@@ -52,9 +52,33 @@ extension PostgresPlan {
       }
       return report
     }
+    if case .export(let export, _) = work {
+      report.types = export.types
+      report.warnings += try warningsAboutTypes(of: export, in: session)
+    }
     let estimate = estimate(of: report, in: session)?.adding(selection / .seconds(1))
     report.tell(job.paced(estimate, matches: report.matches))
     return report
+  }
+
+  /// How many rows a plan reads as the types of a Parquet file.
+  private static let typedRows = 200
+
+  /// Tells how many of the first rows have a value that its column's type cannot hold.
+  private func warningsAboutTypes(
+    of export: PostgresExport,
+    in session: PostgresSession
+  ) throws(BatchError) -> [String] {
+    guard export.types != nil else { return [] }
+    let reading = TransactionOptions(isReadOnly: true, searchPath: query.path)
+    let list = try session.transaction(reading) { () throws(BatchError) in
+      if let identifiers { return try identifiers.load().packed }
+      return try query.first(Self.typedRows, in: session, store: database.derivedIdentity)
+    }
+    let keys = try RowKeys(list, 0..<min(Self.typedRows, list.count), key: key)
+    let failures = try export.lines(for: keys, onFailure: .skip(upTo: .max), in: session)
+      .result.failures.map(\.error).filter { $0.code == .invalidValue }
+    return job.warning(aboutTypesOf: failures, among: keys.count).map { [$0] } ?? []
   }
 
   /// The number of rows, after refusing those that share a key.

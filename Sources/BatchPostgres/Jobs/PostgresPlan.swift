@@ -285,12 +285,12 @@ package struct PostgresPlan: Sendable {
         try query.table.requireColumn(named: name)
       }
     }
-    guard case .lines(let format, let compression) = export.format else {
+    if case .parquet = export.format, export.isInParts {
       throw BatchError(
         .invalidJob,
-        "a Parquet file cannot be written from PostgreSQL yet",
+        "the files of a folder are parts of one file, which Parquet has not",
         at: job.place(of: JobPath("action", "format")),
-        remedy: "export \"csv\" or \"ndjson\""
+        remedy: "export \"csv\" or \"ndjson\", or give action.file instead of action.folder"
       )
     }
     let columns = try query.table.columns(named: export.columns)
@@ -308,8 +308,7 @@ package struct PostgresPlan: Sendable {
       of: query.table,
       key: query.key,
       export.columns,
-      as: format,
-      compression,
+      as: export.format,
       condition: recheck,
       parameters: query.parameters,
       path: query.path

@@ -345,7 +345,7 @@ package final class TablePart: RunPart {
     }
     let files = Set(recorded.map(\.file))
     try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
-    let manifest = parts.manifest(ofJob: cause.name, export.format, export.compression, recorded)
+    let manifest = parts.manifest(ofJob: cause.name, export.format, recorded)
     try folder.publish(manifest, naming: recorded, ofRun: run.run)
   }
 }

@@ -1,4 +1,5 @@
 #if PostgreSQL
+package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
@@ -39,14 +40,13 @@ package struct ExportParts: Sendable {
   /// grants spans with the same tokens as before.
   package func fileName(
     of positions: Range<Int>,
-    _ format: LineFormat,
-    _ compression: TextCompression
+    _ format: Job.ExportFormat
   ) -> String {
     let digits = String(positions.lowerBound)
     let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
     let attempt = String(UInt64.random(in: 0 ... .max), radix: 36)
     return
-      "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.format.rawValue)\(compression.suffix)"
+      "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.name)\(format.compression.suffix)"
   }
 
   /// Records a part whose file is complete and on disk, and the outcomes of its identifiers.
@@ -123,14 +123,15 @@ package struct ExportParts: Sendable {
   /// A JSON object that names the parts in order; the same bytes on all hosts.
   package func manifest(
     ofJob job: String,
-    _ format: LineFormat,
-    _ compression: TextCompression,
+    _ format: Job.ExportFormat,
     _ parts: [ExportPart]
   ) -> [UInt8] {
     var json = Array(#"{"job":"#.utf8)
     JSONString.append(job, to: &json)
-    json += #","run":"\#(fence.run)","format":"\#(format.format.rawValue)""#.utf8
-    if compression != .none { json += #","compression":"\#(compression.rawValue)""#.utf8 }
+    json += #","run":"\#(fence.run)","format":"\#(format.name)""#.utf8
+    if format.compression != .none {
+      json += #","compression":"\#(format.compression.rawValue)""#.utf8
+    }
     json += #","rows":\#(parts.reduce(0) { $0 + $1.rows })"#.utf8
     json += #","bytes":\#(parts.reduce(0) { $0 + $1.bytes }),"parts":["#.utf8
     for (index, part) in parts.enumerated() {

@@ -46,7 +46,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let start = ContinuousClock.now
     let span = try spans.span(of: positions)
-    let name = parts.fileName(of: positions, export.format, export.compression)
+    let name = parts.fileName(of: positions, export.format)
     let file = try folder.makeFile(named: name)
     var written = ChunkResult()
     var bytes = 0
@@ -57,7 +57,7 @@ struct ExportPartsProcessor: ChunkProcessor {
         bytes = export.header.count
       }
       var next = positions.lowerBound
-      var frames = LineFrames(export.compression)
+      var frames = LineFrames(export.format.compression)
       while next < positions.upperBound {
         let end = min(next + size, positions.upperBound)
         let (piece, result) = try await piece(
@@ -73,7 +73,7 @@ struct ExportPartsProcessor: ChunkProcessor {
         next += result.outcomes.total
       }
       if bytes == 0 {
-        let empty = export.compression.frame(of: [])
+        let empty = export.format.compression.frame(of: [])
         try file.write(empty)
         bytes = empty.count
       }
@@ -117,7 +117,7 @@ struct ExportPartsProcessor: ChunkProcessor {
         within: limit,
         in: session
       )
-      guard export.compression != .none else { return (frames, lines.bytes, lines.result) }
+      guard export.format.compression != .none else { return (frames, lines.bytes, lines.result) }
       var (frames, piece) = (frames, [UInt8]())
       try frames.append(lines.bytes) { frame, _ in piece += frame.bytes }
       if isLast, lines.count == keys.count, let frame = frames.takeGroup() { piece += frame.bytes }

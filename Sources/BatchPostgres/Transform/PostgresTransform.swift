@@ -220,7 +220,7 @@ package typealias RowComputation =
   @Sendable (ReadRows<RowKeys>) throws(BatchError) -> RowChanges
 
 extension ValueBlock {
-  fileprivate mutating func set(
+  mutating func set(
     _ row: Int,
     _ column: Int,
     _ value: Span<UInt8>,

@@ -163,6 +163,17 @@ package struct ValueBlock: Sendable, Equatable {
     put(.real, Int64(bitPattern: real.bitPattern), row, column)
   }
 
+  /// Sets a number; also NaN, which SQLite does not have.
+  package mutating func set(_ row: Int, _ column: Int, exactly real: Double) {
+    put(.real, Int64(bitPattern: real.bitPattern), row, column)
+  }
+
+  /// Makes all values NULL, and keeps the memory.
+  package mutating func removeValues() {
+    for index in kinds.indices { kinds[index] = Kind.null.rawValue }
+    bytes.removeAll(keepingCapacity: true)
+  }
+
   package mutating func setNull(_ row: Int, _ column: Int) {
     put(.null, 0, row, column)
   }

@@ -31,12 +31,6 @@ extension JobPlan {
     // Rows that SQLite itself cannot read are reported elsewhere.
     let failures = try export.linesOfPlan(for: keys, in: connection)
       .result.failures.map(\.error).filter { $0.code == .invalidValue }
-    guard let first = failures.first else { return [] }
-    let fate =
-      job.skip.limit > 0
-      ? "fail, and skip decides how many may" : "fail, and the first stops the run"
-    return [
-      "\(failures.count.grouped) of the first \(count.grouped) rows \(fate): \(first.message)"
-    ]
+    return job.warning(aboutTypesOf: failures, among: count).map { [$0] } ?? []
   }
 }

@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 import BatchTestSupport
@@ -191,7 +192,7 @@ struct ChangeTrial {
       of: table,
       key: key,
       columns,
-      as: format,
+      as: .lines(format, .none),
       condition: .init(try condition.map { try compiler.condition(PostgresExpression($0)) }),
       parameters: parameters,
       path: path,
