@@ -78,6 +78,9 @@ package struct ValueReader: Sendable {
           scanner.begin(at: start)
           return try readNested(&scanner, into: &values, row, column)
         }
+        guard [.blob, .text, .any].contains(type) else {
+          throw RecordProblem("\(name) is bytes, and not of the type \(type.rawValue)")
+        }
         try set(bytes.span, kind, in: &values, row, column)
       }
     } catch let error as RecordProblem {

@@ -298,7 +298,10 @@ extension Job {
       )
     }
     if source.query != nil { refuse(.query, "a query") }
-    if !action.selectsRows { refuse(JobPath("action", "type"), "a load") }
+    if !action.selectsRows {
+      if undo != nil { refuse(JobPath("undo"), "the undo of a load") }
+      if isRehearsal { refuse(JobPath("action", "type"), "the rehearsal of a load") }
+    }
     if afterwards != nil { refuse(JobPath("afterwards"), "giving space back afterwards") }
     if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems

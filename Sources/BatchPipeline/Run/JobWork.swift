@@ -54,7 +54,7 @@ struct JobWork: RunWork {
     in store: Store?
   ) async throws(BatchError) -> LoadPlan {
     let isStopped = Lock(false)
-    let extent: LoadPlan.Extent =
+    let extent: LoadedFiles.Extent =
       if let files = run.loaded { .recorded(files) } else if stop == nil { .names } else {
         .whole { isStopped.withLock(\.self) }
       }

@@ -234,11 +234,11 @@ extension PostgresTable {
     return found.count > 0
   }
 
-  /// The error for a row that a trigger protects by returning NULL; nil if no trigger could.
-  func keepsRow(
+  /// The triggers that can keep a command from a row by returning NULL, in words; nil for none.
+  func triggersKeeping(
     from command: RowCommand,
     in session: PostgresSession
-  ) throws(BatchError) -> BatchError? {
+  ) throws(BatchError) -> String? {
     let found = try session.execute(
       """
       \(Self.parts)
@@ -253,9 +253,18 @@ extension PostgresTable {
     )
     let names = (0..<found.count).compactMap { found.text($0, 0)?.quotedForMessage }
     if names.isEmpty { return nil }
+    return "\(names.count == 1 ? "the trigger" : "one of the triggers") \(names.joined(separator: ", "))"
+  }
+
+  /// The error for a row that a trigger protects by returning NULL; nil if no trigger could.
+  func keepsRow(
+    from command: RowCommand,
+    in session: PostgresSession
+  ) throws(BatchError) -> BatchError? {
+    guard let triggers = try triggersKeeping(from: command, in: session) else { return nil }
     return BatchError(
       .constraint,
-      "\(names.count == 1 ? "the trigger" : "one of the triggers") \(names.joined(separator: ", "))"
+      "\(triggers)"
         + " keeps the row in \(title.quotedForMessage) as it is: the server was asked to \(command.verb) it, and did not",
       remedy: "leave such rows out in where, or have the trigger let them pass"
     ).about(.entity(name))

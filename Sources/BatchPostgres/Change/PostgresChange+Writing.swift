@@ -121,9 +121,10 @@ extension PostgresSession {
         if isLost { throw error }
         if error.isAboutAmount, bisection.split(part) { continue }
         guard isAboutRows(error) else { throw error }
-        let culprit = naming(error, part.lowerBound)
-        guard policy != .failChunk || part.count > 1 else { throw culprit }
-        try bisection.failed(part, error) { _ in culprit }
+        guard policy != .failChunk || part.count > 1 else {
+          throw naming(error, part.lowerBound)
+        }
+        try bisection.failed(part, error) { naming($0, part.lowerBound) }
       }
     }
     return bisection.failures.map { ($0.position, $0.error) }

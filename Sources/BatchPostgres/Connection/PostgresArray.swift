@@ -1,5 +1,6 @@
 #if PostgreSQL
 import BatchIdentifiers
+package import BatchRuns
 
 /// A one-dimensional array, built element by element in the server's binary form.
 package struct PostgresArray: Sendable, Hashable {
@@ -114,6 +115,22 @@ package struct PostgresArray: Sendable, Hashable {
     count += 1
     elements.append(bigEndian: Int32(clamping: bytes.count))
     elements.append(copying: bytes)
+  }
+
+  /// Appends a value of a block, which must have the kind of the elements, unless these are texts.
+  package mutating func append(_ values: ValueBlock, _ row: Int, _ column: Int) {
+    switch (values.kind(row, column), element) {
+    case (.null, _), (.unset, _): appendNull()
+    case (.integer, .integer): append(values.word(row, column))
+    case (.integer, .boolean): append(values.word(row, column) != 0)
+    case (.integer, .real): append(Double(values.word(row, column)))
+    case (.real, .real): append(values.real(row, column))
+    case (.integer, _): append(bytes: Array(String(values.word(row, column)).utf8).span)
+    case (.real, _):
+      append(bytes: Array(PostgresValue.text(of: values.real(row, column)).utf8).span)
+    default:
+      append(bytes: values.bytes.span.extracting(ValueBlock.range(values.word(row, column))))
+    }
   }
 
   /// An array of integers, texts or blobs as SQL, for a statement that takes no values; texts and

@@ -37,6 +37,8 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   package static let insufficientPrivilege = Self(rawValue: "42501")
   package static let syntaxError = Self(rawValue: "42601")
   package static let undefinedColumn = Self(rawValue: "42703")
+  /// For example, columns in ON CONFLICT that no index keeps unique.
+  package static let invalidColumnReference = Self(rawValue: "42P10")
   package static let undefinedFunction = Self(rawValue: "42883")
   package static let undefinedTable = Self(rawValue: "42P01")
   package static let diskFull = Self(rawValue: "53100")

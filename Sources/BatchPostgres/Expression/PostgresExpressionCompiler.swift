@@ -24,17 +24,21 @@ package struct PostgresExpressionCompiler {
   private let table: PostgresTable
   private let parameters: PostgresParameters
   private let path: SearchPath
+  /// The source of rows to insert, as SQL, and the names in it; nil for expressions over the table.
+  private let record: (sql: String, names: [String])?
 
   package init(
     session: PostgresSession,
     table: PostgresTable,
     parameters: PostgresParameters,
-    path: SearchPath
+    path: SearchPath,
+    record: (sql: String, names: [String])? = nil
   ) {
     self.session = session
     self.table = table
     self.parameters = parameters
     self.path = path
+    self.record = record
   }
 
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
@@ -56,7 +60,12 @@ package struct PostgresExpressionCompiler {
     let column = try table.requireColumn(named: column)
     let target = PostgresName.quoted(column.name)
     try check(&checked, for: column.name) { sql, name in
-      "UPDATE \(table.sql) SET \(target) = \(sql) WHERE false RETURNING 1 AS \(name)"
+      if let record {
+        return "INSERT INTO \(table.sql) (\(target)) SELECT \(sql) FROM \(record.sql) WHERE false"
+          + " RETURNING 1 AS \(name)"
+      }
+      return
+        "UPDATE \(table.sql) SET \(target) = \(sql) WHERE false RETURNING 1 AS \(name)"
     }
     return checked
   }
@@ -182,8 +191,8 @@ package struct PostgresExpressionCompiler {
     {
       let unknown = remedyForUnknownName(
         String(name),
-        among: table.columns.map(\.name),
-        kind: "attributes"
+        among: record?.names ?? table.columns.map(\.name),
+        kind: record == nil ? "attributes" : "values"
       )
       return Remedy(stringLiteral: unknown)
     }

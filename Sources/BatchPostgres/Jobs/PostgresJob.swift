@@ -44,12 +44,15 @@ package struct PostgresJob: JobPlanner {
     _ options: RunOptions,
     _ handlers: [String: TransformHandler]
   ) async throws(BatchError) -> (entity: String, notes: [String]) {
-    try await resolved(options, handlers) { plan, _ in (plan.table.title, plan.notes) }
+    try await resolved(options, handlers, reading: .names) { plan, _ in
+      (plan.table.title, plan.notes)
+    }
   }
 
   private func resolved<Result: Sendable>(
     _ options: RunOptions,
     _ handlers: [String: TransformHandler],
+    reading extent: LoadedFiles.Extent = .whole { false },
     _ body: @Sendable (PostgresPlan, PostgresSession) throws(BatchError) -> Result
   ) async throws(BatchError) -> Result {
     try job.validate()
@@ -62,6 +65,7 @@ package struct PostgresJob: JobPlanner {
         parameters: parameters,
         handlers: handlers,
         creatingArchive: true,
+        reading: extent,
         // The run that will record rows has no name yet.
         recordingIn: "…",
         in: session

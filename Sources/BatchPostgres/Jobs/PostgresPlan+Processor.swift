@@ -32,18 +32,32 @@ extension PostgresPlan {
     func chunks<Change: ChunkChange>(of change: Change) -> ChunkTransaction<Change> {
       ChunkTransaction(change, end, limits: limits, onFailure: policy)
     }
-    func processor<Change: ChunkChange>(of change: Change) -> any ChunkProcessor
-    where Change.Rows == RowKeys {
+    func processor<Change: ChunkChange>(
+      of change: Change,
+      preparing prepare: @escaping PostgresChangeProcessor<Change>.Preparing
+    ) -> any ChunkProcessor {
       PostgresChangeProcessor(
         chunks(of: change),
         of: spans,
         reconnectingFor: lease,
-        by: connect
+        by: connect,
+        preparing: prepare
       )
+    }
+    func processor<Change: ChunkChange>(of change: Change) -> any ChunkProcessor
+    where Change.Rows == RowKeys {
+      processor(of: change) { PreparedChunk(content: $0, count: $0.count, byteCount: 0) }
     }
     switch work {
     case .change(let change): return processor(of: change)
     case .undo(let undo, _): return processor(of: undo)
+    case .load(let insertion):
+      return processor(of: insertion) { keys throws(BatchError) in
+        let read = try await DetachedThread.run { () throws(BatchError) in
+          try insertion.records(keys)
+        }
+        return PreparedChunk(content: read, count: read.count, byteCount: read.values.byteCount)
+      }
     case .transform(let transform, let action, let handler, let children):
       return PostgresTransformProcessor(
         chunks(of: transform),

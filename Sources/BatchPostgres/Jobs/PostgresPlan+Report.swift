@@ -11,6 +11,9 @@ extension PostgresPlan {
     chunkSize: Int?,
     in session: PostgresSession
   ) throws(BatchError) -> PlanReport {
+    if case .load(let insertion) = work {
+      return try report(insertion, chunkSize: chunkSize, in: session)
+    }
     let options = TransactionOptions(.repeatableRead, isReadOnly: true, searchPath: query.path)
     var selection = Duration.zero
     var report = try session.transaction(options) { () throws(BatchError) in
@@ -44,7 +47,7 @@ extension PostgresPlan {
       report.advice = try advice(for: matches, in: session)
       do throws(BatchError) {
         report.sample = try session.savepoint { () throws(BatchError) in
-          try preview(5, in: session).map(sample)
+          try preview(5, in: session).map { sample($0) }
         }
       } catch {
         guard error.isAboutRows else { throw error }
@@ -93,7 +96,7 @@ extension PostgresPlan {
     }
   }
 
-  private func sample(_ row: PreviewedRow) -> PlanReport.Sample {
+  func sample(_ row: PreviewedRow, identifier shown: String? = nil) -> PlanReport.Sample {
     var identifier = EncodedKey.Encoder()
     for (text, column) in zip(row.key, key.columns) {
       if let text, column.form == .integer, let value = Int64(text) {
@@ -111,7 +114,7 @@ extension PostgresPlan {
       ) { first, _ in first }
     }
     return PlanReport.Sample(
-      identifier: PrimaryKey.encoded(identifier.key).description,
+      identifier: shown ?? PrimaryKey.encoded(identifier.key).description,
       before: values(row.before),
       after: row.after.map(values)
     )
@@ -153,7 +156,8 @@ extension PostgresPlan {
     var plan = self
     plan.work = work.recording(undo?.renamed("…"))
     let triggers = table.triggers.filter(\.isEnabled).map { "\($0.definition) \($0.function)" }
-    return [query.statementText] + [try? plan.statementText()].compactMap(\.self) + triggers
+    return (job.action.selectsRows ? [query.statementText] : [])
+      + [try? plan.statementText()].compactMap(\.self) + triggers
   }
 
   package func statementText() throws(BatchError) -> String {
@@ -161,6 +165,7 @@ extension PostgresPlan {
     case .change(let change), .archiving(let change, _): try change.statementText()
     case .transform(let transform, _, _, _): try transform.statementText()
     case .export(let export, _): try export.statementText()
+    case .load(let insertion): insertion.sql
     case .undo(let undo, _): try undo.statementText()
     }
   }
@@ -170,15 +175,16 @@ extension PostgresPlan {
     case .change(let change), .archiving(let change, _): try change.explanation(in: session)
     case .transform(let transform, _, _, _): try transform.explanation(in: session)
     case .export(let export, _): try export.explanation(in: session)
-    case .undo: []
+    case .load, .undo: []
     }
   }
 
-  private var previewedColumns: [String] {
+  var previewedColumns: [String] {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.reads.map(\.name)
     case .export(let export, _): export.columns
+    case .load(let insertion): insertion.columns.map(\.name)
     case .undo: []
     }
   }
@@ -188,6 +194,7 @@ extension PostgresPlan {
     switch work {
     case .change(let change), .archiving(let change, _): change.previewedColumns
     case .transform(let transform, _, _, _): transform.writes.map(\.name)
+    case .load: previewedColumns
     case .export, .undo: []
     }
   }
@@ -203,7 +210,7 @@ extension PostgresPlan {
       try change.preview(limit, of: query, in: session)
     case .transform(let transform, _, _, _): try transform.preview(limit, of: query, in: session)
     case .export(let export, _): try export.preview(limit, of: query, in: session)
-    case .undo: []
+    case .load, .undo: []
     }
   }
 
@@ -241,7 +248,11 @@ extension PostgresPlan {
   /// The event by which triggers know the change; nil if rows are only read.
   var event: String? {
     guard job.action.writes else { return nil }
-    return job.action.kind == .delete ? "DELETE" : "UPDATE"
+    return switch job.action.kind {
+    case .delete: "DELETE"
+    case .load: "INSERT"
+    default: "UPDATE"
+    }
   }
 
   var firingTriggers: [String] {
@@ -276,8 +287,9 @@ extension PostgresPlan {
     guard let event else { return [] }
     let set = Set(changedColumns)
     let isDeletion = event == "DELETE"
+    let referrers = event == "INSERT" ? [] : table.referrers
     let own = isDeletion ? [] : table.references.filter { !set.isDisjoint(with: $0.columns) }
-    let others = table.referrers.filter { isDeletion || !set.isDisjoint(with: $0.targetColumns) }
+    let others = referrers.filter { isDeletion || !set.isDisjoint(with: $0.targetColumns) }
     return (own + others).map { key in
       let isOther = others.contains(key)
       let action =

@@ -33,12 +33,14 @@ package struct PostgresPlan: Sendable {
     case archiving(PostgresChange, NewArchive)
     case transform(PostgresTransform, Job.Transform, any RowHandler, ChildPool?)
     case export(PostgresExport, Job.Export)
+    case load(PostgresInsertion)
     case undo(PostgresUndo, UndoneRun)
   }
 
   /// Whether chunks are committed in the order of the list, across all processes.
   var isInOrder: Bool {
     if case .undo(let undo, _) = work { return undo.isInOrder }
+    if case .load(let insertion) = work { return insertion.isInOrder }
     return job.action.writes && job.source.isOrdered
   }
 
@@ -47,8 +49,8 @@ package struct PostgresPlan: Sendable {
 
   /// Resolves a job, for a run that may create its archive if `createsArchive`; writes nothing.
   ///
-  /// `recorded` is the schema that a run began with; empty for a run that begins now. `run` is the
-  /// UUID under which changed rows are recorded, if the job wants that.
+  /// `recorded` is the schema that a run began with; empty for a run that begins now. `extent` is how
+  /// far the files of a load are read. `run` is the UUID under which changed rows are recorded, if the job wants that.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid
   ///   expression, or a missing right of the role.
@@ -57,6 +59,7 @@ package struct PostgresPlan: Sendable {
     parameters: ParameterValues,
     handlers: [String: TransformHandler] = [:],
     creatingArchive createsArchive: Bool = false,
+    reading extent: LoadedFiles.Extent = .names,
     expecting recorded: [String] = [],
     recordingIn run: String? = nil,
     in session: PostgresSession
@@ -91,7 +94,7 @@ package struct PostgresPlan: Sendable {
     let key: PostgresKey
     let query: PostgresQuery
     do {
-      key = try table.requireKey(declared: job.source.key)
+      key = try job.action.selectsRows ? table.requireKey(declared: job.source.key) : .record
       query = try PostgresQuery(
         table: table,
         key: key,
@@ -120,7 +123,9 @@ package struct PostgresPlan: Sendable {
     case .export(var export):
       export.columns = export.columns ?? begun?.attributes
       work = try Self.export(export, of: job, query, recheck)
-    case .update, .delete, .load:
+    case .load(let load):
+      work = try .load(Self.insertion(load, of: job, extent, query, in: session))
+    case .update, .delete:
       let recheck = recheck
       func change(_ action: PostgresChange.Action) -> PostgresChange {
         PostgresChange(
@@ -148,6 +153,9 @@ package struct PostgresPlan: Sendable {
       case .export(let export, _):
         try export.check(in: session)
         return []
+      case .load(let insertion):
+        try insertion.check(job, in: session)
+        return []
       case .undo: preconditionFailure("a job that is an undo")
       }
     }
@@ -158,7 +166,13 @@ package struct PostgresPlan: Sendable {
     } else {
       expected = try work.expectedTables(in: database, session)
     }
-    self.work = work.expecting(expected)
+    work = work.expecting(expected)
+    // A wrong name is told before large files are read.
+    if case .load(var insertion) = work, case .load(let load) = job.action {
+      try insertion.read(load, of: job, extent)
+      work = .load(insertion)
+    }
+    self.work = work
     // A program that cannot be started is refused before anything else is done.
     _ = try RunHooks(job, parameters: parameters)
     // A job that only reads does not hold up others.
@@ -264,6 +278,7 @@ package struct PostgresPlan: Sendable {
     -> PackedIdentifiers?
   {
     if let undone { return undone.list }
+    if let loaded { return loaded.list(inStore: database.derivedIdentity) }
     guard let identifiers else { return nil }
     try query.refuseDuplicates(in: session)
     // A row that is named twice is processed once.
@@ -387,7 +402,7 @@ package struct PostgresPlan: Sendable {
         job: job,
         parameters: parameters,
         store: "",
-        identifiersHash: identifiers?.contentHash
+        identifiersHash: identifiers?.contentHash ?? loaded?.contentHash
       )
     }
   }
@@ -412,7 +427,7 @@ extension PostgresPlan.Work {
         columns = nil
       }
     case .transform(let transform, _, _, _): columns = transform.writes.map(\.name)
-    case .export, .undo: return nil
+    case .export, .load, .undo: return nil
     }
     do throws(BatchError) {
       try UndoRecords.requireSupport(for: table, deleting: columns == nil, in: session)
@@ -441,7 +456,7 @@ extension PostgresPlan.Work {
     case .transform(var transform, let action, let handler, let children):
       transform.undo = undo
       return .transform(transform, action, handler, children)
-    case .export, .undo: return self
+    case .export, .load, .undo: return self
     }
   }
 
@@ -455,6 +470,7 @@ extension PostgresPlan.Work {
       try change.expectedTables(keepingCopies: true, in: database, session)
     case .transform(let transform, _, _, _): try transform.expectedTables(in: database, session)
     case .export(let export, _): try export.expectedTables(in: database, session)
+    case .load(let insertion): try insertion.expectedTables(in: database, session)
     case .undo(let undo, _): try undo.expectedTables(in: database, session)
     }
   }
@@ -471,6 +487,9 @@ extension PostgresPlan.Work {
     case .export(var export, let action):
       export.expected = expected
       return .export(export, action)
+    case .load(var insertion):
+      insertion.expected = expected
+      return .load(insertion)
     case .undo: return self
     }
   }

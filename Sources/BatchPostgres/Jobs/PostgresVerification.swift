@@ -54,7 +54,7 @@ package struct PostgresVerification {
       settings = transform.writes.map {
         Setting(column: $0, value: nil, obstacle: UncheckedPart.ofProgram)
       }
-    case .archiving, .export, .undo:
+    case .archiving, .export, .load, .undo:
       (settings, touched) = ([], nil)
       return
     }
@@ -429,6 +429,9 @@ extension Verification {
     limit: Int,
     in session: PostgresSession
   ) throws(BatchError) {
+    if !job.action.selectsRows {
+      throw .notForLoads("batch verify --against", at: job.place(of: JobPath("action")))
+    }
     let tables = try RunTables(of: session)
     let run = try job.sharedRun(run, tables, in: session)
     let place = session.address.description

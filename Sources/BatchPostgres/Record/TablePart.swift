@@ -262,6 +262,10 @@ package final class TablePart: RunPart {
     guard ending == .completed, failure == nil else { return }
     do throws(BatchError) {
       try await publishParts()
+      let plan = plan
+      for message in try await DetachedThread.run({ () throws(BatchError) in plan.additions }) {
+        onEvent(.message(message))
+      }
       // A finished run counts no more time.
       await presence.beat(session.report)
       let (tables, run, host) = (tables, run.run, presence.host)

@@ -179,6 +179,7 @@ extension TableRecord {
     metadata.undone = plan.undone?.recorded.run.run
     metadata.undoableRows = plan.undone?.recorded.undoable.rows
     metadata.parameters = plan.parameters.recorded
+    metadata.loaded = plan.loaded
     return metadata
   }
 }

@@ -198,6 +198,7 @@ package final class TableRecord: RunRecord {
     let plan = try await opening.persistently(within: lease) { session throws(BatchError) in
       let plan = try work.plan(of: RunIdentity(metadata), metadata, options, in: session)
       try plan.undo?.requireUse(in: session)
+      try plan.refuseChangedFiles()
       return plan
     }
     try run.refuse(unless: plan)

@@ -37,11 +37,14 @@ package enum TableWork: Sendable {
   ) throws(BatchError) -> PostgresPlan {
     switch self {
     case .job(let job, let handlers):
+      let interrupter = session.interrupter
       return try PostgresPlan(
         job,
         parameters: options.parameters(of: job, for: run),
         handlers: handlers,
         creatingArchive: metadata == nil,
+        reading: metadata?.loaded.map { .recorded($0) }
+          ?? .whole { interrupter.isInterrupted },
         expecting: run.schema,
         recordingIn: run.run,
         in: session

@@ -5,17 +5,21 @@ package import BatchIdentifiers
 /// Changes the rows of a run's chunks by SQL alone, each chunk in a transaction on its worker's own
 /// connection.
 ///
-/// Preparing a chunk reads no rows, so a worker has its next keys ready while the server processes
-/// the previous ones.
-package struct PostgresChangeProcessor<Change: ChunkChange>: ChunkProcessor
-where Change.Rows == RowKeys {
+/// Preparing a chunk reads no rows of the table, so a worker has its next chunk ready while the
+/// server processes the previous one.
+package struct PostgresChangeProcessor<Change: ChunkChange>: ChunkProcessor {
+  /// What the change needs of a chunk, for as many of its first keys as may be held.
+  package typealias Preparing =
+    @Sendable (RowKeys) async throws(BatchError) -> PreparedChunk<Change.Rows>
+
   package struct Prepared: Sendable {
-    fileprivate let keys: RowKeys
+    fileprivate let rows: Change.Rows
     fileprivate let worker: PostgresConnection
   }
 
   private let chunks: ChunkTransaction<Change>
   private let spans: any ChunkSpans
+  private let prepare: Preparing
   private let connect: PostgresConnection.Connecting
   private let reconnection: Duration
   private let method = Lock(WritingMethod.counting)
@@ -24,10 +28,12 @@ where Change.Rows == RowKeys {
     _ chunks: ChunkTransaction<Change>,
     of spans: any ChunkSpans,
     reconnectingFor reconnectTimeout: Duration,
-    by connect: @escaping PostgresConnection.Connecting
+    by connect: @escaping PostgresConnection.Connecting,
+    preparing prepare: @escaping Preparing
   ) {
     self.chunks = chunks
     self.spans = spans
+    self.prepare = prepare
     reconnection = reconnectTimeout
     self.connect = connect
   }
@@ -43,8 +49,12 @@ where Change.Rows == RowKeys {
     in worker: PostgresConnection
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let keys = try spans.span(of: positions).keys(positions, key: chunks.change.key)
-    let prepared = Prepared(keys: keys, worker: worker)
-    return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
+    let rows = try await prepare(keys)
+    return PreparedChunk(
+      content: Prepared(rows: rows.content, worker: worker),
+      count: rows.count,
+      byteCount: rows.byteCount
+    )
   }
 
   package func commit(
@@ -59,7 +69,7 @@ where Change.Rows == RowKeys {
       session throws(BatchError) in
       var method = before
       let commit = try chunks.run(
-        prepared.keys,
+        prepared.rows,
         at: positions,
         under: lease,
         by: &method,

@@ -18,7 +18,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// First the run's table, then its archive if there is one, then those that expressions read.
   private var tables: [ExpectedTable]
 
-  /// `columns` are read or written in addition to the key; nil for all, if copies of rows are kept.
+  /// `columns` are read or written in addition to the key, which is nil if no row is found; nil for all, if copies of rows are kept.
   ///
   /// `expressions` are the tables and columns, by OID and number, that expressions read for each
   /// chunk.
@@ -26,7 +26,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// - Throws: `BatchError` of code `busy` if the table is being changed at the moment.
   package init(
     of table: PostgresTable,
-    key: PostgresKey,
+    key: PostgresKey?,
     using columns: [PostgresColumn]?,
     archive: (table: PostgresTable, columns: [String])? = nil,
     reading expressions: [[Int64: Set<Int64>]] = [],
@@ -51,11 +51,11 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
         advice: "\(.repetition)"
       )
     }
-    let names = Set((columns ?? table.columns).map(\.name) + key.columns.map(\.name))
+    let names = Set((columns ?? table.columns).map(\.name) + (key?.columns.map(\.name) ?? []))
     tables = [
       ExpectedTable(
         found[0],
-        key: key.origin == .declared ? [] : key.columns.map(\.name).sorted(),
+        key: key.map { $0.origin == .declared ? [] : $0.columns.map(\.name).sorted() } ?? [],
         refusing: columns == nil
           ? "whose values would be deleted without a copy"
           : own.contains(0) ? ExpectedTable.wholeRow : nil,

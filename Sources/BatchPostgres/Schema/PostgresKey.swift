@@ -56,6 +56,21 @@ package struct PostgresKey: Sendable, Hashable {
 
   package var isInteger: Bool { columns.count == 1 && columns[0].form == .integer }
 
+  /// The key of the records that a load reads: their numbers, by which no row is found.
+  static let record = PostgresKey(
+    columns: [
+      Column(
+        name: "record",
+        type: "bigint",
+        form: .integer,
+        isOrderedByBytes: false,
+        isUnsigned: false
+      )
+    ],
+    origin: .primaryKey,
+    index: nil
+  )
+
   /// Whether two bounds select rows by key, with each key at most once.
   var canBeRange: Bool { isInteger && !columns[0].isUnsigned && origin != .declared }
 }
@@ -166,10 +181,10 @@ extension PostgresTable {
   }
 
   /// - Throws: `BatchError` of code `unknownAttribute` for a generated column, `unstableKey` for a
-  ///   key column.
+  ///   column of `key`.
   package func requireSettableColumn(
     named name: String,
-    besides key: PostgresKey
+    besides key: PostgresKey? = nil
   ) throws(BatchError) -> PostgresColumn {
     let column = try requireColumn(named: name)
     if column.isGenerated || column.identity == .always {
@@ -179,7 +194,7 @@ extension PostgresTable {
         remedy: column.isGenerated ? "set the columns it is computed from" : "leave it out"
       ).about(.attribute(name))
     }
-    if key.columns.contains(where: { $0.name == column.name }) {
+    if key?.columns.contains(where: { $0.name == column.name }) == true {
       throw BatchError(
         .unstableKey,
         "column \(column.name.quotedForMessage) identifies the rows and cannot be set",

@@ -268,15 +268,7 @@ extension PostgresTransform: ChunkChange {
         }
         continue
       }
-      switch (kind, element) {
-      case (.integer, .integer): array.append(values.word(row, column))
-      case (.integer, .real): array.append(Double(values.word(row, column)))
-      case (.real, .real): array.append(values.real(row, column))
-      case (.integer, _): array.append(bytes: Array(String(values.word(row, column)).utf8).span)
-      case (.real, _):
-        array.append(bytes: Array(PostgresValue.text(of: values.real(row, column)).utf8).span)
-      default: array.append(bytes: Array(values.bytes(row, column)).span)
-      }
+      array.append(values, row, column)
     }
     return (array, hasNull && element.hasFixedSize ? nulls : nil, isPartial ? flags : nil)
   }

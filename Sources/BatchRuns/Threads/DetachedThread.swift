@@ -37,6 +37,20 @@ package enum DetachedThread {
     #endif
   }
 
+  /// Runs blocking code on a thread of its own.
+  package static func run<Result: Sendable>(
+    _ body: @escaping @Sendable () throws(BatchError) -> Result
+  ) async throws(BatchError) -> Result {
+    let result: Swift.Result<Result, BatchError> = await withCheckedContinuation { continuation in
+      do throws(BatchError) {
+        try start { continuation.resume(returning: Swift.Result(catching: body)) }
+      } catch {
+        continuation.resume(returning: .failure(error))
+      }
+    }
+    return try result.get()
+  }
+
   private final class Work: Sendable {
     let body: @Sendable () -> Void
 

@@ -4,10 +4,6 @@ import BatchRuns
 import SystemPackage
 
 extension LoadPlan {
-  private static let triedRecords = 1_000
-  private static let shownRecords = 5
-  private static let namedFailures = 3
-
   /// Reports what a run would do, except for its first decision; writes nothing.
   ///
   /// The first records are decoded, and tried against the constraints of the table in a copy of it
@@ -18,12 +14,12 @@ extension LoadPlan {
     let (chunkSize, adapts) = job.chunkSizing(chunkSize)
     let connection = store.connection(label: "batch.plan")
     return try await connection.perform { connection throws(BatchError) in
-      let tried = min(files.recordCount, Self.triedRecords)
+      let tried = min(files.recordCount, PlanReport.triedRecords)
       let read = try reader.records(numbered: Array(0..<tried), holding: ChunkBytes.chunkLimit)
       let trial = try trial(of: read, in: connection)
       var sample: [PlanReport.Sample] = []
       for row in 0..<read.count where !read.problems.contains(where: { $0.number == row }) {
-        guard sample.count < Self.shownRecords else { break }
+        guard sample.count < PlanReport.shownRecords else { break }
         guard let values = try? insertion.preview(read, row, in: connection) else { continue }
         sample.append(
           PlanReport.Sample(
@@ -52,25 +48,11 @@ extension LoadPlan {
         columns: insertion.columns,
         sample: sample
       )
-      report.load = loadReport
+      report.load = PlanReport.Load(load, files, types: types)
       report.triedRows = trial.rows
       report.untried = trial.untried
       return report
     }
-  }
-
-  private var loadReport: PlanReport.Load {
-    PlanReport.Load(
-      files: files.files.indices.map { index in
-        PlanReport.LoadedFile(
-          path: load.path(of: files.files[index]).string,
-          records: files.blocks.reduce(0) { $0 + ($1.file == index ? $1.recordCount : 0) },
-          bytes: files.files[index].byteCount
-        )
-      },
-      types: Dictionary(zip(files.fields, types.map(\.rawValue))) { first, _ in first },
-      onConflict: load.onConflict.name
-    )
   }
 
   private struct Trial {
@@ -109,25 +91,9 @@ extension LoadPlan {
         }
       }
     }
-    if !failures.isEmpty {
-      let count = failures.count
-      let rest =
-        count > Self.namedFailures ? ", and \((count - Self.namedFailures).grouped) more" : ""
-      trial.warnings.append(
-        "\(count.grouped) of the first \(read.count.grouped) records would fail: "
-          + failures.prefix(Self.namedFailures).joined(separator: "; ") + rest
-      )
+    if let warning = PlanReport.warning(of: failures, amongFirst: read.count) {
+      trial.warnings.append(warning)
     }
     return trial
-  }
-}
-
-extension Job.Conflict {
-  package var name: String {
-    switch self {
-    case .fail: "fail"
-    case .ignore: "ignore"
-    case .update: "update"
-    }
   }
 }

@@ -21,19 +21,6 @@ package struct LoadPlan: Sendable {
   let triggers: [String]
   package let hooks: RunHooks
 
-  /// The name that identifiers of records have instead of a table's.
-  package static let recordEntity = "record"
-
-  /// How far the files are read when a load is resolved.
-  package enum Extent: Sendable {
-    /// Until their records are found; the closure says whether to give up.
-    case whole(isInterrupted: @Sendable () -> Bool)
-    /// Until the names of their values are found.
-    case names
-    /// Not at all: they are as the run recorded them.
-    case recorded(LoadedFiles)
-  }
-
   /// Resolves a load for a new run, or for one that expects an earlier schema.
   ///
   /// - Throws: `BatchError` with the place in the job file: files that cannot be read, or do not have
@@ -43,7 +30,7 @@ package struct LoadPlan: Sendable {
     _ load: Job.Load,
     parameters: ParameterValues,
     store open: Store?,
-    reading extent: Extent,
+    reading extent: LoadedFiles.Extent,
     expecting recorded: ExpectedSchema?
   ) async throws(BatchError) {
     let store: Store
@@ -75,13 +62,10 @@ package struct LoadPlan: Sendable {
         throw error.located(at: job.place(of: .files))
       }
     }
-    var files: LoadedFiles
-    if case .recorded(let recorded) = extent {
-      files = recorded
-    } else {
-      files = try await read { () throws(BatchError) in try LoadedFiles(namesOf: load) }
+    let named = try await read { () throws(BatchError) in
+      try LoadedFiles(load, reading: extent)
     }
-    let fields = files.fields
+    let fields = named.fields
     let values = parameters.sqlValues
     (insertion, types, expected, recordable, triggers) = try await reader.perform {
       connection throws(BatchError) in
@@ -115,21 +99,20 @@ package struct LoadPlan: Sendable {
         }
       let recordable =
         job.undo == nil ? nil : try ExpectedSchema(ofRecordedTablesIn: connection)
-      let types = try load.types(of: fields, insertion, job)
+      let types = try load.types(of: fields, job) { index in
+        let field = fields[index]
+        return insertion.entity.valueType(ofColumn: insertion.column(ofField: field) ?? field)
+      }
       return (insertion, types, expected, recordable, triggers)
     }
-    // A wrong name is told before large files are read.
-    if case .whole(let isInterrupted) = extent {
-      files = try await read { () throws(BatchError) in
-        try LoadedFiles(scanning: load, isInterrupted: isInterrupted)
-      }
+    files = try await read { () throws(BatchError) in
+      try named.completed(load, reading: extent)
     }
     hooks = try RunHooks(job, parameters: parameters)
     self.job = job
     self.load = load
     self.store = store
     self.parameters = parameters
-    self.files = files
   }
 
   package var reader: RecordReader { RecordReader(files, load, types: types) }
@@ -139,17 +122,7 @@ package struct LoadPlan: Sendable {
 
   /// The records of the files, numbered from 1.
   package func list(_ identity: StoreIdentity) -> PackedIdentifiers {
-    var builder = IdentifierListBuilder(
-      storeIdentifier: identity.uuid,
-      entityName: Self.recordEntity,
-      keyKind: .integer,
-      spill: BlockSpill()
-    )
-    let count = files.recordCount
-    for start in stride(from: 0, to: count, by: 65_536) {
-      builder.append(contentsOf: (start..<min(start + 65_536, count)).map { Int64($0 + 1) })
-    }
-    return builder.finishPacked()
+    files.list(inStore: identity.uuid)
   }
 
   /// The undo records to keep: of whatever a chunk changes, as those of a run by objects.
@@ -188,27 +161,6 @@ package struct LoadPlan: Sendable {
     )
     try await store.connection(label: "batch.plan").compute { [files, load] () throws(BatchError) in
       try files.refuseChanged(by: load)
-    }
-  }
-}
-
-extension Job.Load {
-  fileprivate func types(
-    of fields: [String],
-    _ insertion: RowInsertion,
-    _ job: Job
-  ) throws(BatchError) -> [Job.ValueType] {
-    if let name = types.keys.sorted().first(where: { !fields.contains($0) }) {
-      throw BatchError(
-        .unknownAttribute,
-        "the files have no value \(name.quotedForMessage)",
-        at: job.place(of: JobPath("action", "types", name)),
-        remedy: remedyForUnknownName(name, among: fields, kind: "values")
-      )
-    }
-    return fields.map { field in
-      types[field]
-        ?? insertion.entity.valueType(ofColumn: insertion.column(ofField: field) ?? field)
     }
   }
 }

@@ -66,7 +66,7 @@ package struct SQLiteJob: JobPlanner {
   private func resolved(
     _ load: Job.Load,
     _ options: RunOptions,
-    reading extent: LoadPlan.Extent
+    reading extent: LoadedFiles.Extent
   ) async throws(BatchError) -> LoadPlan {
     try job.validate()
     try job.requireSupport()

@@ -33,48 +33,36 @@ package struct RowInsertion: Sendable {
     self.entity = entity
     self.fields = fields
     self.parameters = parameters
-    var columns: [String] = []
-    var values: [SQLExpression] = []
-    if let assignments = load.columns {
-      let compiler = ExpressionCompiler(
-        connection: connection,
-        entity: .record(of: fields),
-        parameters: parameters.keys
-      )
-      for assignment in assignments {
-        let place = job.place(of: .columns(assignment.column))
-        do throws(BatchError) {
-          columns.append(try entity.insertableColumn(named: assignment.column))
-          let value = SQLExpression(assignment.expression, at: place)
-          try compiler.check(value)
-          values.append(value)
-        } catch {
-          throw error.located(at: place)
-        }
-      }
-    } else {
-      for field in fields {
-        do throws(BatchError) {
-          columns.append(try entity.insertableColumn(named: field))
-        } catch {
-          var error = error
-          error.message = "the files have a value \(field.quotedForMessage), and \(error.message)"
-          error.remedy =
-            Self.delimiter(of: fields).map { "set action.delimiter to \"\($0)\"" }
-            ?? "name the columns to set in action.columns: { \"column\": \"expression\" }; "
-            + (error.remedy ?? "")
-          throw error.located(at: job.place(of: .into))
-        }
-        values.append(SQLExpression(SQLName.standard(field)))
+    let compiler = ExpressionCompiler(
+      connection: connection,
+      entity: .record(of: fields),
+      parameters: parameters.keys
+    )
+    let resolved = try load.resolved(fields, of: job, column: entity.insertableColumn) {
+      source,
+      _ throws(BatchError) in
+      switch source {
+      case .field(let index): return SQLExpression(SQLName.standard(fields[index]))
+      case .expression(let text, let place):
+        let value = SQLExpression(text, at: place)
+        try compiler.check(value)
+        return value
       }
     }
-    self.columns = columns
-    self.values = values
+    columns = resolved.map(\.column)
+    values = resolved.map(\.value)
     let plain = values.map { value in
       fields.firstIndex { value.text == $0 || value.text == SQLName.standard($0) }
     }
     plainFields = plain.contains(nil) ? nil : plain.compactMap(\.self)
-    conflictClause = try Self.clause(load.onConflict, of: job, columns, entity)
+    conflictClause = try load.conflictClause(
+      of: job,
+      into: entity.name,
+      primaryKey: entity.key?.columns,
+      setting: columns,
+      quoted: SQLName.quoted,
+      isSame: SQLName.equal
+    )
     orAbort = try connection.conflictClauses(of: entity.table).isEmpty ? "" : "OR ABORT "
     do throws(BatchError) {
       _ = try connection.prepare(sql)
@@ -82,57 +70,7 @@ package struct RowInsertion: Sendable {
       guard error.message.hasPrefix("ON CONFLICT clause does not match") else {
         throw error.located(at: job.place(of: JobPath("action")))
       }
-      throw BatchError(
-        .unstableKey,
-        "no unique index of \(entity.name.quotedForMessage) has just these columns",
-        at: job.place(of: JobPath("action", "onConflict")),
-        remedy: "name the columns of one, or create one: without it, several rows could be meant"
-      )
-    }
-  }
-
-  /// What separates the fields of files whose header seems to be one field; nil for others.
-  private static func delimiter(of fields: [String]) -> String? {
-    guard fields.count == 1 else { return nil }
-    let delimiters = [";": ";", "\t": "\\t", "|": "|", ",": ","]
-    return delimiters.first { fields[0].contains($0.key) }?.value
-  }
-
-  private static func clause(
-    _ conflict: Job.Conflict,
-    of job: Job,
-    _ columns: [String],
-    _ entity: Entity
-  ) throws(BatchError) -> String {
-    switch conflict {
-    case .fail: return ""
-    case .ignore: return " ON CONFLICT DO NOTHING"
-    case .update(let named):
-      let place = job.place(of: JobPath("action", "onConflict"))
-      guard let key = named ?? entity.key?.columns, !key.isEmpty else {
-        throw BatchError(
-          .unstableKey,
-          "\(entity.name.quotedForMessage) has no primary key by which a row could be found",
-          at: place,
-          remedy: "name the columns of a unique index: { \"update\": [\"email\"] }"
-        )
-      }
-      func has(_ names: [String], _ name: String) -> Bool {
-        names.contains { SQLName.equal($0, name) }
-      }
-      if let missing = key.first(where: { !has(columns, $0) }) {
-        throw BatchError(
-          .unknownAttribute,
-          "the load sets no \(missing.quotedForMessage), by which it would find the row to update",
-          at: place,
-          remedy: "set it in action.columns, or name the columns of another unique index"
-        )
-      }
-      let others = columns.filter { !has(key, $0) }
-      let target = " ON CONFLICT (\(SQLName.list(key))) DO "
-      if others.isEmpty { return target + "NOTHING" }
-      let set = others.map { "\(SQLName.quoted($0)) = excluded.\(SQLName.quoted($0))" }
-      return target + "UPDATE SET \(set.joined(separator: ", "))"
+      throw Job.Load.noUniqueIndex(of: entity.name, job)
     }
   }
 
