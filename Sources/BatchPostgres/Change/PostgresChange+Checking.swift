@@ -253,7 +253,8 @@ extension PostgresTable {
     )
     let names = (0..<found.count).compactMap { found.text($0, 0)?.quotedForMessage }
     if names.isEmpty { return nil }
-    return "\(names.count == 1 ? "the trigger" : "one of the triggers") \(names.joined(separator: ", "))"
+    return (names.count == 1 ? "the trigger " : "one of the triggers ")
+      + names.joined(separator: ", ")
   }
 
   /// The error for a row that a trigger protects by returning NULL; nil if no trigger could.
@@ -264,8 +265,7 @@ extension PostgresTable {
     guard let triggers = try triggersKeeping(from: command, in: session) else { return nil }
     return BatchError(
       .constraint,
-      "\(triggers)"
-        + " keeps the row in \(title.quotedForMessage) as it is: the server was asked to \(command.verb) it, and did not",
+      "\(triggers) keeps the row in \(title.quotedForMessage) as it is: the server was asked to \(command.verb) it, and did not",
       remedy: "leave such rows out in where, or have the trigger let them pass"
     ).about(.entity(name))
   }

@@ -11,6 +11,14 @@ extension PostgresPlan {
     _ query: PostgresQuery,
     in session: PostgresSession
   ) throws(BatchError) -> PostgresInsertion {
+    guard query.table.kind != .view else {
+      throw BatchError(
+        .readOnly,
+        "\(query.table.title.quotedForMessage) is a view, which a load cannot fill",
+        at: job.place(of: .into),
+        remedy: "name a table"
+      )
+    }
     let files = try located(at: job.place(of: .files)) { () throws(BatchError) in
       try LoadedFiles(load, reading: extent)
     }

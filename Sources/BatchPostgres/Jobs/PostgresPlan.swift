@@ -393,6 +393,9 @@ package struct PostgresPlan: Sendable {
     try tables.refuseRunsElsewhere(ofJob: cause.name, over: { tableIdentity }, in: session)
   }
 
+  /// A hash of what the run works on, unless it selects rows.
+  var givenHash: String? { identifiers?.contentHash ?? loaded?.contentHash }
+
   var tableIdentity: String { table.identity(in: database) }
 
   package var fingerprint: JobFingerprint {
@@ -402,7 +405,7 @@ package struct PostgresPlan: Sendable {
         job: job,
         parameters: parameters,
         store: "",
-        identifiersHash: identifiers?.contentHash ?? loaded?.contentHash
+        identifiersHash: givenHash
       )
     }
   }

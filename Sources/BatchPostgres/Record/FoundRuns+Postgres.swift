@@ -51,7 +51,7 @@ extension TableRun {
       try metadata.refuse(
         unless: plan.job,
         plan.parameters,
-        identifiersHash: plan.identifiers?.contentHash,
+        identifiersHash: plan.givenHash,
         at: "run \(run)"
       )
     }
