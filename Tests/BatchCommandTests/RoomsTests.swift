@@ -57,7 +57,8 @@ import Testing
       "Load", "Jobs",
     ],
     "BatchPostgres": [
-      "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Export",
+      "Connection", "Schema", "Expression", "Fetch", "Change", "Reading", "Transform", "Load",
+      "Export",
       "Run", "Conditions", "Jobs", "Record",
     ],
     "BatchObjects": [

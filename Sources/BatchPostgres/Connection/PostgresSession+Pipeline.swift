@@ -40,10 +40,37 @@ extension PostgresSession {
     together statements: [PostgresStatement]
   ) throws(BatchError) -> [PostgresResult] {
     let beginning = takeBeginning()
+    let answers = try pipeline { () throws(BatchError) in
+      for statement in beginning + statements { try send(statement.sql, statement.values, .text) }
+    }
+    return Array(answers.dropFirst(beginning.count))
+  }
+
+  /// Runs a statement with each of some lists of values, of the same types, in one round trip, inside
+  /// a transaction.
+  ///
+  /// The server parses it once, and plans it a few times.
+  func execute(
+    _ sql: String,
+    withEach lists: [[PostgresValue]]
+  ) throws(BatchError) -> [PostgresResult] {
+    guard let types = lists.first?.map(\.type) else { return [] }
+    let answers = try pipeline { () throws(BatchError) in
+      guard unsafe PQsendPrepare(handle, "", sql, Int32(types.count), types) == 1 else {
+        throw sessionError()
+      }
+      for values in lists { try send(nil, values, .text) }
+    }
+    return Array(answers.dropFirst())
+  }
+
+  private func pipeline(
+    _ send: () throws(BatchError) -> Void
+  ) throws(BatchError) -> [PostgresResult] {
     guard !isClosed, unsafe PQenterPipelineMode(handle) == 1 else { throw sessionError() }
     var problem: BatchError?
     do throws(BatchError) {
-      for statement in beginning + statements { try send(statement.sql, statement.values, .text) }
+      try send()
     } catch {
       problem = error
     }
@@ -69,7 +96,7 @@ extension PostgresSession {
     }
     if unsafe !isLost && PQexitPipelineMode(handle) != 1 { close() }
     if let problem { throw problem }
-    return Array(answers.dropFirst(beginning.count))
+    return answers
   }
 }
 #endif

@@ -113,8 +113,9 @@ extension PostgresSession {
     link.settle()
   }
 
+  /// Sends a statement with its values; nil for the one that was prepared without a name.
   func send(
-    _ sql: String,
+    _ sql: String?,
     _ values: [PostgresValue],
     _ format: PostgresResult.Format
   ) throws(BatchError) {
@@ -138,10 +139,22 @@ extension PostgresSession {
         return unsafe bytes.baseAddress.map { unsafe $0 + place.lowerBound }?
           .assumingMemoryBound(to: CChar.self)
       }
+      let count = Int32(values.count)
+      guard let sql else {
+        return unsafe PQsendQueryPrepared(
+          handle,
+          "",
+          count,
+          pointers,
+          lengths,
+          formats,
+          format.rawValue
+        )
+      }
       return unsafe PQsendQueryParams(
         handle,
         sql,
-        Int32(values.count),
+        count,
         types,
         pointers,
         lengths,

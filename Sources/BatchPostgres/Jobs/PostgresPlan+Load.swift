@@ -71,14 +71,13 @@ extension PostgresPlan {
     var failures = read.problems
     var untried: String?
     if insertion.firesTriggers {
-      untried =
-        firingTriggers.isEmpty ? "the triggers of parts" : firingTriggers.joined(separator: ", ")
+      untried = "inserting them, which would fire triggers"
     } else {
       do throws(BatchError) {
         failures = try insertion.tried(read, in: session)
       } catch {
         if session.isLost { throw error }
-        untried = "the table: \(error.message)"
+        untried = "inserting them: \(error.message)"
       }
     }
     var report = PlanReport(

@@ -89,7 +89,8 @@ extension PostgresInsertion: ChunkChange {
     for start in stride(from: 0, to: rows.count, by: Self.sentTogether) {
       let sent = rows[start..<min(start + Self.sentTogether, rows.count)]
       let answers = try session.execute(
-        together: sent.map { statement(for: [$0], of: read.values) }
+        sql,
+        withEach: sent.map { statement(for: [$0], of: read.values).values }
       )
       left += zip(sent, answers).filter { $1.affectedCount == 0 }.map(\.0)
     }

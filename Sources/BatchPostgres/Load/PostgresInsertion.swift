@@ -54,30 +54,35 @@ package struct PostgresInsertion: Sendable {
     path: SearchPath,
     in session: PostgresSession
   ) throws(BatchError) {
-    let names = files.fields.map { String(decoding: $0.foldedForSQLite, as: UTF8.self) }
+    let names = files.fields.map {
+      $0.isEmpty ? "_batch_field" : String(decoding: $0.foldedForSQLite, as: UTF8.self)
+    }
     func plainField(_ text: String) -> Int? {
       names.indices.first {
         [names[$0], files.fields[$0], PostgresName.quoted(names[$0])].contains(text)
       }
     }
     // Unchanged values have the types of their columns, which expressions then see too.
-    var receivers = names.map { _ in PostgresColumn?.none }
+    var receivers = names.map { _ in [PostgresColumn]() }
     for assignment in load.columns ?? [] {
-      guard let field = plainField(assignment.expression) else { continue }
-      receivers[field] = receivers[field] ?? table.columns.column(named: assignment.column)
+      guard let field = plainField(assignment.expression),
+        let column = table.columns.column(named: assignment.column)
+      else { continue }
+      receivers[field].append(column)
     }
-    for index in names.indices where receivers[index] == nil {
-      receivers[index] = table.columns.column(named: files.fields[index])
+    for index in names.indices where receivers[index].isEmpty {
+      receivers[index] += table.columns.column(named: files.fields[index]).map { [$0] } ?? []
     }
-    let types = try load.types(of: files.fields, job) { receivers[$0]?.valueType ?? .any }
+    let types = try load.types(of: files.fields, job) { receivers[$0].first?.valueType ?? .any }
     var fields = names.indices.map { index in
-      let own = load.types[files.fields[index]] == nil ? receivers[index] : nil
-      let type = own.flatMap { $0.isDomain ? nil : $0.comparedType }
-      return Field(
-        name: names[index].isEmpty ? "_batch_field" : names[index],
-        type: type ?? types[index].postgresType,
-        element: types[index].element
-      )
+      var type = types[index].postgresType
+      let own = Set(receivers[index].map(\.comparedType))
+      if own.count == 1, let only = own.first, !receivers[index][0].isDomain,
+        load.types[files.fields[index]] == nil
+      {
+        type = only
+      }
+      return Field(name: names[index], type: type, element: types[index].element)
     }
     let record = fields.map { "NULL::\($0.type) AS \(PostgresName.quoted($0.name))" }
     let compiler = PostgresExpressionCompiler(
@@ -102,20 +107,14 @@ package struct PostgresInsertion: Sendable {
       }
     }
     (columns, values) = (resolved.map(\.column), resolved.map(\.value))
-    let key = try load.key?.map { name throws(BatchError) in
-      try PostgresPlan.located(at: job.place(of: JobPath("action", "onConflict"))) {
-        () throws(BatchError) in try table.requireColumn(named: name).name
-      }
-    }
-    var named = load
-    if let key { named.onConflict = .update(key: key) }
-    conflictClause = try named.conflictClause(
+    func name(_ name: String) -> String { table.columns.column(named: name)?.name ?? name }
+    conflictClause = try load.conflictClause(
       of: job,
       into: table.title,
       primaryKey: table.indexes.first(where: \.isPrimary)?.columns.compactMap(\.self),
       setting: columns.map(\.name),
-      quoted: PostgresName.quoted,
-      isSame: ==
+      quoted: { PostgresName.quoted(name($0)) },
+      isSame: { name($0) == name($1) }
     )
     for index in fields.indices {
       fields[index].isUsed = values.contains { $0.mayRead(index, fields[index].name) }
@@ -281,15 +280,9 @@ extension PostgresInsertion.Value {
     case .expression(let value):
       // What is sent in vain only costs time.
       let text = value.expression.text.lowercased()
-      return text.contains(name) || text.replacing("\"\"", with: "\"").contains(name)
-        || text.replacing("_batch_record.", with: "").contains("_batch_record")
+      return [name, "_batch_record", "\"\""].contains(where: text.contains)
     }
   }
-}
-
-extension Job.Load {
-  /// The columns by which the job says that rows are found.
-  fileprivate var key: [String]? { if case .update(let key?) = onConflict { key } else { nil } }
 }
 
 extension Job.ValueType {
