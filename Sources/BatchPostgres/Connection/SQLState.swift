@@ -28,6 +28,8 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   /// The connection broke at COMMIT, so only the database knows whether the transaction was
   /// committed.
   package static let transactionResolutionUnknown = Self(rawValue: "08007")
+  /// More rows than one, also two rows with one key in an INSERT with ON CONFLICT DO UPDATE.
+  package static let cardinalityViolation = Self(rawValue: "21000")
   package static let readOnlyTransaction = Self(rawValue: "25006")
   /// The server ended a session that was idle in a transaction for too long.
   package static let idleInTransactionTimeout = Self(rawValue: "25P03")

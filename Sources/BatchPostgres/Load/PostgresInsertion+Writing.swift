@@ -77,12 +77,21 @@ extension PostgresInsertion: ChunkChange {
     of read: ReadRecords,
     in session: PostgresSession
   ) throws(BatchError) -> [Int] {
-    guard leavesOut else {
+    if !leavesOut {
       let statement = statement(for: rows, of: read.values)
-      let count = try session.execute(statement.sql, statement.values).affectedCount
-      // As long as there are several, the records that were kept out are looked for.
-      if count < rows.count { throw try keptOut(in: session) }
-      return []
+      do throws(BatchError) {
+        let answer = try session.savepoint { () throws(BatchError) in
+          try session.execute(statement.sql, statement.values)
+        }
+        // As long as there are several, the records that were kept out are looked for.
+        if answer.affectedCount < rows.count { throw try keptOut(in: session) }
+        return []
+      } catch {
+        // One statement does not update a row twice.
+        guard error.postgres?.state == .cardinalityViolation, !conflictClause.isEmpty else {
+          throw error
+        }
+      }
     }
     // The server does not say which records it left out.
     var left: [Int] = []
@@ -94,6 +103,7 @@ extension PostgresInsertion: ChunkChange {
       )
       left += zip(sent, answers).filter { $1.affectedCount == 0 }.map(\.0)
     }
+    if !leavesOut, !left.isEmpty { throw try keptOut(in: session) }
     if firesTriggers {
       for row in left where try !isThere(row, of: read, in: session) {
         throw try keptOut(in: session)

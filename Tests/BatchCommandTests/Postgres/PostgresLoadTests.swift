@@ -158,6 +158,21 @@ struct PostgresLoad {
     )
   }
 
+  @Test func `a value goes to several columns as it is in the file`() throws {
+    let load = try PostgresLoad("CREATE TABLE t (day date, note text, other varchar);")
+    try load.directory.write("When,x\n2024-1-2,7\n", to: "o.csv")
+    try load.write(
+      #"""
+      "files": "o.csv", "format": "csv", "into": "t",
+      "columns": { "day": "when", "note": "\"when\"", "other": "_batch_record.x || '!'" }
+      """#
+    )
+    try load.succeed("run", "job.json")
+    #expect(
+      try load.rows("SELECT concat_ws('|', day, note, other) FROM t") == ["2024-01-02|2024-1-2|7!"]
+    )
+  }
+
   // MARK: Conflicts and failures
 
   @Test(arguments: ["fail", "ignore", "update", "by index"])
