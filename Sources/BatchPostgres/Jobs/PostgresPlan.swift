@@ -77,7 +77,8 @@ package struct PostgresPlan: Sendable {
     let path = try SearchPath(of: session)
     let values = PostgresParameters(parameters.postgresValues(declared: job.parameters))
     let entity = job.source.entity
-    let table = try Self.located(at: job.place(of: .entity)) { () throws(BatchError) in
+    let place = job.place(of: job.action.selectsRows ? .entity : .into)
+    let table = try Self.located(at: place) { () throws(BatchError) in
       try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
         try PostgresTable(named: entity, in: session)
       }
@@ -145,7 +146,7 @@ package struct PostgresPlan: Sendable {
         work = .change(change(try Self.action(of: job, table, key, compiler, in: session)))
       }
     }
-    let checked = try Self.located(at: job.place(of: .entity)) {
+    let checked = try Self.located(at: place) {
       [work] () throws(BatchError) -> [String] in
       switch work {
       case .change(let change), .archiving(let change, _): return try change.check(in: session)
