@@ -116,11 +116,11 @@ package struct PostgresInsertion: Sendable {
       quoted: { PostgresName.quoted(name($0)) },
       isSame: { name($0) == name($1) }
     )
-    for index in fields.indices {
-      fields[index].isUsed = values.contains { $0.mayRead(index, fields[index].name) }
+    // An expression may read any of them, and even constants take a row for each record.
+    let plain = values.compactMap { if case .field(let index) = $0 { index } else { nil } }
+    if plain.count == values.count {
+      for index in fields.indices { fields[index].isUsed = plain.contains(index) }
     }
-    // Even constants take a row for each record.
-    if !fields.contains(where: \.isUsed), !fields.isEmpty { fields[0].isUsed = true }
     firesTriggers = try table.firesTriggers(on: .insert, in: session)
     reader = RecordReader(files, load, types: types)
     (self.fields, self.types) = (fields, types)
@@ -268,19 +268,6 @@ package struct PostgresInsertion: Sendable {
       var error = error
       error.message += "; each host that takes part needs the same files at the same place"
       throw error
-    }
-  }
-}
-
-extension PostgresInsertion.Value {
-  /// Whether the value may depend on a field.
-  fileprivate func mayRead(_ field: Int, _ name: String) -> Bool {
-    switch self {
-    case .field(let own): return own == field
-    case .expression(let value):
-      // What is sent in vain only costs time.
-      let text = value.expression.text.lowercased()
-      return [name, "_batch_record", "\"\""].contains(where: text.contains)
     }
   }
 }

@@ -151,7 +151,10 @@ import Testing
 
   @Test(arguments: [
     (#""files": "none.csv", "format": "csv", "into": "orders""#, "", "cannot be opened"),
-    (#""files": "c.csv", "format": "csv", "into": "ordres""#, "", "action.into: there is no entity \"ordres\""),
+    (
+      #""files": "c.csv", "format": "csv", "into": "ordres""#, "",
+      "action.into: there is no entity \"ordres\""
+    ),
     (good, "", "has no attribute \"mail\""),
     (
       #""files": "c.csv", "format": "csv", "into": "seen""#, "",
