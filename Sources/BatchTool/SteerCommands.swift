@@ -36,7 +36,7 @@ struct CancelCommand: AsyncParsableCommand {
   @OptionGroup var job: LiveJob
 
   func run() async throws {
-    try await job.ask("stops after its current chunks; batch run resumes it") { $0.cancel() }
+    try await job.ask("stops after its current chunks; \(job.command) resumes it") { $0.cancel() }
   }
 }
 
@@ -105,6 +105,11 @@ struct LiveJob: ParsableArguments {
   var job: String
 
   func load() throws -> any RunRecords { try runRecords(named: job) }
+
+  /// The command whose run it is.
+  var command: String {
+    (try? load().cause.actionName) == "undo" ? "batch undo" : "batch run"
+  }
 
   /// Requests a change from the run, which reads the request after its current chunk, and says what
   /// the run does then.

@@ -56,7 +56,11 @@ struct UndoCommand: AsyncParsableCommand {
       try IdentifierFile(opening: FilePath(path)).load()
     }
     if part != .all {
-      list = try await runRecords(named: job.job).identifiers(.succeeded, part, ofRun: run).load()
+      let records = try runRecords(named: job.job)
+      // As without a part: the last run that has changed rows.
+      let last = try await records.history().runs.first { $0.summary.outcomes.succeeded > 0 }
+      let name = run ?? last?.summary.run
+      list = try await records.identifiers(.succeeded, part, ofRun: name).load()
     }
     if plan { return try await show(list) }
     let cause = try runRecords(named: job.job).cause

@@ -136,6 +136,9 @@ import Testing
     case 6: try writeJob(adding: ["hooks": ["onFinish": ["/bin/true"]]])
     default: try TestDatabase.make(in: directory, "ALTER TABLE numbers RENAME COLUMN n TO m")
     }
+    // What status says is what the run does.
+    let told = try JSONOutput.object(batch("status", "job.json", "--json").output)
+    #expect(told["next"] as? String == "refuse", "\(told)")
     let refused = try batch("run", "job.json")
     #expect(refused.status == 2 || refused.status == 1, "\(refused.errors)")
     if change < 7 { #expect(try changed() == "0") }

@@ -284,6 +284,19 @@ import Testing
     #expect(try changed() == [])
   }
 
+  @Test func `the canary that is undone is that of the last run that has changed rows`() throws {
+    try writeJob(
+      ["rows": 100, "then": "1ms"],
+      adding: ["source": ["entity": "numbers", "where": "n = first"]]
+    )
+    #expect(try batch("run", "job.json").status == 0)
+    #expect(try changed().count == 1000)
+    #expect(try batch("run", "job.json").status == 0)
+    let undo = try batch("undo", "job.json", "--part", "canary")
+    #expect(undo.status == 0, "\(undo.errors)")
+    #expect(try changed().count == 900)
+  }
+
   @Test func `a run without a canary has no parts to select or to undo`() throws {
     try writeJob(nil)
     #expect(try batch("run", "job.json").status == 0)

@@ -64,6 +64,7 @@ import Testing
     #expect(try BatchProgram.run("retry-failed", "job.json", in: directory).status == 3)
     let status = try BatchProgram.run("status", "job.json", in: directory).output
     #expect(status.contains("resumes the unfinished run"), "\(status)")
+    #expect(status.contains("before a retry"), "\(status)")
     #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["1"])
   }

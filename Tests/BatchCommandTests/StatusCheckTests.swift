@@ -76,7 +76,10 @@ import Testing
       for _ in 0..<1_000 where !text.contains("the selection of its identifiers") {
         text = try BatchProgram(["status", file], in: directory).wait().output
       }
-      #expect(text.contains("waiting for: the selection of its identifiers"), "\(text)")
+      #expect(
+        text.contains("waiting for: the database, or the selection of its identifiers"),
+        "\(text)"
+      )
       #expect(text.contains("0 of 0 done") && !text.contains("50 of 50"), "\(text)")
       _ = try check(file, expecting: 0)
       program.send(SIGKILL)

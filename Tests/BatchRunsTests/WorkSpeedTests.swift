@@ -50,6 +50,24 @@ import Testing
     #expect(Double(right) / Double(all) >= 0.9, "seed \(seed): \(right) of \(all)")
   }
 
+  @Test
+  func `the speed under a pace says nothing of a higher one, unless the work is slower than both`()
+  {
+    for (perSecond, isKnown) in [(50_000.0, false), (1_000.0, true)] {
+      var work = Work(perSecond: perSecond, pace: 2_000)
+      work.speed.tune(pace: 2_000, after: .zero)
+      while work.worked < 30 { work.chunk(of: 500) }
+      work.pace = 20_000
+      work.speed.tune(pace: 20_000, after: .seconds(work.worked))
+      #expect((work.reported != nil) == isKnown)
+      while work.worked < 40 {
+        work.chunk(of: 500)
+        if let reported = work.reported { #expect((0.5...2).contains(reported / work.truth)) }
+      }
+      #expect(work.reported != nil)
+    }
+  }
+
   @Test func `the measured speed follows a change within a minute`() throws {
     var work = Work(perSecond: 10_000)
     while work.worked < 600 { work.chunk(of: 5_000) }

@@ -116,11 +116,13 @@ package struct UndoRequest: Sendable {
             : "give the job \"undo\": true before it runs"
       )
     }
-    if identifiers == nil, !overwrites, !isFresh, let undo = undo(last), !undo.isPartial {
-      let others = undos.filter { $0.run != last.run && $0.rows > 0 }
+    if identifiers == nil, !overwrites, !isFresh, let done = undo(last), !done.isPartial {
+      let others = undos.filter {
+        $0.run != last.run && $0.rows > 0 && undo($0)?.isPartial != false
+      }
       throw BatchError(
         .noUndo,
-        "the last run of the job, \(last.run) of \(last.startedAt), was undone by run \(undo.run)",
+        "the last run of the job, \(last.run) of \(last.startedAt), was undone by run \(done.run)",
         at: place,
         remedy: others.isEmpty
           ? "nothing is left to undo" : "to undo an earlier one, use --run: \(others.list)"

@@ -77,7 +77,8 @@ extension BatchError {
       .unknownRun,
       "there is no record of a run with the run ID \(id.quotedForMessage)",
       at: place,
-      remedy: "batch run --run-id starts it, unless it was done and its record has been removed"
+      remedy:
+        "batch plan --run-id says what batch run would do; the record of a run that was done may have been removed"
     )
   }
 }

@@ -96,7 +96,9 @@ struct FileRecords: RunRecords {
   /// The state of a run that has no record yet.
   private func beginning(by process: Int32, _ next: NextStep) -> RunStatus {
     var summary = RunSummary(notBegun: cause.name, path: cause.checkpointPath.string)
-    summary.waiting = "the selection of its identifiers"
+    let isRetry = RunLock.interruptedRetry(ofCheckpoint: cause.checkpointPath) != nil
+    let step = isRetry ? "the retry of its failed identifiers" : "the selection of its identifiers"
+    summary.waiting = "the database, or \(step)"
     return RunStatus(summary, in: process, next: next)
   }
 
@@ -183,7 +185,7 @@ extension FileRecords {
       // What an unfinished undo is limited to is unknown here.
       let isKnown = cause is Job || decision.name == "begin"
       let work = isKnown ? work(options, handlers) : nil
-      try await decision.refuse(unless: work, after: findings.checkpoint)
+      try await decision.refuse(unless: work, options, after: findings.checkpoint)
       switch decision {
       case .begin: try await findings.refuseDuringUndo(fresh: options.fresh)
       case .join:
@@ -237,6 +239,7 @@ extension RunDecision<FileRun> {
   /// Such work differs from that of the run to resume, or does not fit the database.
   fileprivate func refuse(
     unless work: (any RunWork)?,
+    _ options: BatchRun.Options,
     after previous: Checkpoint?
   ) async throws(BatchError) {
     guard let work else { return }
@@ -258,6 +261,13 @@ extension RunDecision<FileRun> {
       let identity = RunIdentity(checkpoint.metadata)
       guard let plan = try await work.foreseeablePlan(of: identity) else { return }
       try await plan.refuse(unlessFor: checkpoint)
+      try checkpoint.metadata.refuse(
+        unlessPlanned: work.cause,
+        options,
+        options.policy(of: work.cause),
+        plan.statements,
+        at: checkpoint.path.string
+      )
     case (.conclude, let checkpoint?): try work.refuse(unlessFor: checkpoint)
     case (.concludeFirst, _):
       if let previous { try work.refuse(unlessFor: previous) }

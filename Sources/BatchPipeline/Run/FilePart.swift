@@ -105,11 +105,10 @@ package final class FilePart: RunPart {
   package func tune(_ throttle: RunPolicy.Throttle) { session.tune(throttle) }
 
   package func pass(_ stalled: StalledChunk?) throws(BatchError) -> Bool {
-    let wait =
-      plan.wait(of: RunSession.untoldWait) ?? lane?.lockWait.wait(of: RunSession.untoldWait)
-      ?? stalled?.words(plan.statement)
+    let lock = lane?.lockWait.wait(of: RunSession.untoldWait)
     return try session.pass(
-      waitingFor: wait,
+      waitingFor: plan.wait(of: RunSession.untoldWait) ?? lock ?? stalled?.words(plan.statement),
+      isLocked: lock != nil,
       recordingEvery: cause.policy.checkpoint.interval
     )
   }

@@ -283,6 +283,17 @@ extension NextStep {
           options.givenParameters(of: job, for: RunIdentity(metadata)),
           at: run.place ?? metadata.run
         )
+        if case .join = decision, metadata.planned != nil || metadata.canary != nil {
+          let identity = RunIdentity(metadata)
+          let plan = try work.plan(of: identity, metadata, options, in: session)
+          try metadata.refuse(
+            unlessPlanned: job,
+            options,
+            options.policy(of: job),
+            plan.statements,
+            at: "run \(run.record.run)"
+          )
+        }
         if case .join(let run) = decision,
           let planned = try tables.unapprovedPlan(of: run.record, in: session)
         {

@@ -17,9 +17,20 @@ struct RunExecution<Part: RunPart> {
       await part.notifier.begin(part.summary(), afterKill: part.followsKill)
       try await work(by: part.makeProcessor())
     } catch {
-      part.fail(terms.phrase(error))
+      await end(because: error)
     }
     tellMessages()
+  }
+
+  /// Records a stop before the first chunk as one, and anything else as a failure.
+  private func end(because error: BatchError) async {
+    do throws(BatchError) {
+      guard error.code == .interrupted else { throw error }
+      try await part.settle()
+      try await part.record(.stopped, nil, because: nil)
+    } catch {
+      part.fail(terms.phrase(error))
+    }
   }
 
   /// The time between two looks at a gate.

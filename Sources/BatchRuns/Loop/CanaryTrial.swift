@@ -42,7 +42,7 @@ package struct CanaryTrial: Sendable {
       throw Self.failed(
         "\(failed.grouped) of the \(count.grouped) rows of the canary have failed, more than \(Self.percent(share))",
         remedy:
-          "look at them with batch ids --outcome failed --reasons; mend the cause and repeat them with batch retry-failed,"
+          "look at them with batch ids JOB --outcome failed --reasons; mend the cause and repeat them with batch retry-failed JOB,"
           + " or raise canary.stopAfter"
       )
     }
@@ -61,8 +61,8 @@ package struct CanaryTrial: Sendable {
       throw Self.failed(
         "the rows of the canary are not as the run left them: \(difference)",
         remedy:
-          "find out which trigger or program changes them; batch undo --overwrite takes the canary back; if they"
-          + " are right nevertheless, set canary.then to \"pause\", run again, and batch resume"
+          "find out which trigger or program changes them; batch undo JOB --overwrite takes the canary back; if they"
+          + " are right nevertheless, set canary.then to \"pause\", run again, and batch resume JOB"
       )
     }
   }

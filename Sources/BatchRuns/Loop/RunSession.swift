@@ -29,6 +29,8 @@ package final class RunSession {
   private var throttledBefore: Double
   /// How long this process was held by anything but a pace, except for the current hold.
   private var idleBefore = Duration.zero
+  /// Since when the lock of another program has kept this process from committing, up to its next commit.
+  private var lockedSince: ContinuousClock.Instant?
   /// Whether the previous process of the run was killed before recording its end.
   package let followsKill: Bool
   /// How this process came to work on a run that had begun before; nil if it began it.
@@ -71,7 +73,8 @@ package final class RunSession {
     elapsedBefore = max(progress.elapsedSeconds, elapsedSeconds)
     self.selection = selection
     throttledBefore = progress.throttledSeconds ?? 0
-    if retried != nil, progress.state.isFinished {
+    // A retry that was killed goes on.
+    if retried != nil, !progress.state.isGoingOn {
       let attempt = FailedAttempt(
         endedAt: progress.endedAt,
         failed: progress.done.outcomes.failed,
@@ -116,6 +119,7 @@ package final class RunSession {
 
   private func note(_ chunk: Range<Int>, _ commit: Commit) {
     doneHere += chunk.count
+    endLock()
     speed.note(doneHere, after: worked)
     if let retried {
       let first = retried.positions[chunk.lowerBound]
@@ -216,17 +220,26 @@ package final class RunSession {
 
   /// Called on every tick with what the run waits for; returns whether a wait has begun or ended.
   ///
-  /// A wait, and a pace that holds the run for longer than the interval, must be written to the
-  /// file.
+  /// A wait or a hold is written to the file as long as it lasts: after a kill, its time counts up to the
+  /// last record.
+  ///
+  /// - Parameters:
+  ///   - what: What the run waits for; nil if it works, or is held.
+  ///   - isLocked: Whether that is the lock of another program.
+  ///   - interval: The time between two records.
+  /// - Returns: Whether a wait has begun or ended.
+  /// - Throws: An error of the file.
   package func pass(
     waitingFor what: String?,
+    isLocked: Bool = false,
     recordingEvery interval: Duration
   ) throws(BatchError) -> Bool {
     let isNew = (progress.waiting == nil) != (what == nil)
     if isNew { settle() }
     progress.waiting = what
-    let isUnrecorded = held != nil && !holdIsRecorded || what != nil
-    if isNew || isUnrecorded && isDue(after: interval, since: recordedAt) {
+    if isLocked, lockedSince == nil { lockedSince = host.now() - Self.untoldWait }
+    let isPassing = held != nil || what != nil
+    if isNew || isPassing && isDue(after: interval, since: recordedAt) {
       try write(progress.state)
     }
     return isNew
@@ -246,9 +259,14 @@ package final class RunSession {
   /// Whether the checkpoint says that the run is held.
   private var holdIsRecorded: Bool { held.map { recordedAt >= $0.since } ?? false }
 
+  private func endLock() {
+    idleBefore = idle
+    lockedSince = nil
+  }
+
   private func endHold() {
     throttledBefore = throttledSeconds
-    idleBefore = idle
+    endLock()
     held = nil
     progress.throttle = nil
   }
@@ -258,10 +276,12 @@ package final class RunSession {
     throttledBefore + (held.map { $0.since.duration(to: host.now()) / .seconds(1) } ?? 0)
   }
 
-  /// How long this process was held by anything but a pace so far.
+  /// How long this process was held so far, by anything but a pace.
   private var idle: Duration {
-    guard let held, !held.by.isPace else { return idleBefore }
-    return idleBefore + held.since.duration(to: host.now())
+    let holds = held.flatMap { $0.by.isPace ? nil : $0.since }
+    // Both may last at once.
+    guard let since = [holds, lockedSince].compactMap(\.self).min() else { return idleBefore }
+    return idleBefore + since.duration(to: host.now())
   }
 
   /// How long this process has worked on chunks.
@@ -340,7 +360,9 @@ package final class RunSession {
 
   /// The speed of the last minute; at the end, of this process.
   private var identifiersPerSecond: Double? {
-    if progress.state.isGoingOn { return speed.perSecond(after: worked) }
+    if progress.state.isGoingOn {
+      return lockedSince == nil ? speed.perSecond(after: worked) : nil
+    }
     return doneHere > 0 && worked > .zero ? Double(doneHere) / (worked / .seconds(1)) : nil
   }
 

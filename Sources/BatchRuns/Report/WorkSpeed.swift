@@ -45,9 +45,12 @@ package struct WorkSpeed: Sendable {
 
   /// Measures from now on, since settings have changed.
   ///
-  /// Until that is measured, the earlier speed counts as far as the pace allows, and none without a pace.
+  /// Until that is measured, the earlier speed counts as far as the pace allows; none counts without a pace, or
+  /// if a lower one held the work back.
   package mutating func tune(pace: Double?, after worked: Duration) {
-    before = pace == nil ? nil : perSecond(after: worked)
+    let speed = perSecond(after: worked)
+    let wasHeldBack = speed.map { $0 > 0.9 * (self.pace ?? .infinity) } ?? false
+    before = wasHeldBack && pace ?? .infinity > self.pace ?? .infinity || pace == nil ? nil : speed
     self.pace = pace
     guard worked > .zero, samples.last?.done ?? 0 > 0 else { return }
     samples = [Sample(worked: worked, done: samples.last?.done ?? 0)]

@@ -106,7 +106,7 @@ extension Connection {
       )
     }
     if let shortage = try shortageForVacuum() {
-      throw BatchError(.diskFull, shortage, at: path, remedy: "free some, or use incremental")
+      throw BatchError(.diskFull, shortage, at: path, remedy: "free some")
     }
   }
 
