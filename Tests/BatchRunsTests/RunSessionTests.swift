@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `a killed process has a record of its time on hold up to a second before`()
+  @Test func `a killed process has a record of its time on hold up to the last interval`()
     async throws
   {
     let process = Process()

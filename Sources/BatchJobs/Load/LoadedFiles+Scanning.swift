@@ -189,8 +189,8 @@ extension LoadedFiles {
       "since the run began, the file has changed: it \(how)",
       at: path.string,
       remedy:
-        "put the file back to resume, or run with --fresh, which loads all of what it is now: undo"
-        + " this run first, or set action.onConflict"
+        "put the file back to resume, or run with --fresh, which loads all of what it is now: first take back"
+        + " what this run has loaded, or set action.onConflict"
     )
   }
 }

@@ -1,4 +1,5 @@
 import BatchIdentifiers
+import BatchPlatform
 import BatchRuns
 
 /// Reads the values of a field as the type that it has.
@@ -26,6 +27,9 @@ package struct ValueReader: Sendable {
       values.set(row, column, integer: number)
     case .real:
       guard let number = Self.real(text) else { throw problem(text, "is not a number") }
+      if number.isInfinite && !Self.isInfinity(text) || number == 0 && Self.hasDigits(text) {
+        throw problem(text, "is beyond the numbers of double precision")
+      }
       values.set(row, column, real: number)
     case .number:
       if let number = Self.integer(text) { return values.set(row, column, integer: number) }
@@ -64,12 +68,17 @@ package struct ValueReader: Sendable {
       case .integer(let number):
         switch type {
         case .any, .integer, .number: values.set(row, column, integer: number)
-        case .real: values.set(row, column, real: Double(number))
+        case .real where number != 0: values.set(row, column, real: Double(number))
+        case .real:
+          // Zero has a sign.
+          try read(Array(scanner.bytes(from: start)).span, into: &values, row, column)
         default: try read(String(number).utf8Array.span, into: &values, row, column)
         }
       case .real(let number):
         switch type {
-        case .any, .real, .number: values.set(row, column, real: number)
+        case .any: values.set(row, column, real: number)
+        case .real where number.isNormal: values.set(row, column, real: number)
+        // With all of its digits.
         default:
           try read(Array(scanner.bytes(from: start)).span, into: &values, row, column)
         }
@@ -161,7 +170,28 @@ extension ValueReader {
     if end > 1, text[end - 1] == UInt8(ascii: ".") {
       return integer(text.extracting(0..<(end - 1)))
     }
-    return real(text).flatMap { Int64(exactly: $0) }
+    // A double does not hold all whole numbers of 64 bits.
+    guard text.count <= 40, real(text) != nil else { return nil }
+    return Decimal(string: String(decoding: Array(copying: text), as: UTF8.self)).flatMap {
+      Int64($0.description)
+    }
+  }
+
+  /// Whether a number has a digit besides zeros before its exponent.
+  private static func hasDigits(_ text: Span<UInt8>) -> Bool {
+    for index in text.indices {
+      switch text[index] {
+      case UInt8(ascii: "1")...UInt8(ascii: "9"): return true
+      case UInt8(ascii: "e"), UInt8(ascii: "E"): return false
+      default: break
+      }
+    }
+    return false
+  }
+
+  /// Whether it is the text that exports write for an infinity.
+  private static func isInfinity(_ text: Span<UInt8>) -> Bool {
+    ["1e999", "-1e999"].contains(String(decoding: Array(copying: text), as: UTF8.self))
   }
 
   private static func real(_ text: Span<UInt8>) -> Double? {

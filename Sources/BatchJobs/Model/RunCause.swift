@@ -70,7 +70,10 @@ extension Job: RunCause {
   }
   /// A rehearsal on a server keeps nothing but an export's file.
   package var keepsRecord: Bool { !isRehearsal || database.server == nil || !writes }
-  package var isInOrder: Bool { source.isOrdered }
+  /// Of two records with one key, the first one or the last one of a load stays.
+  package var isInOrder: Bool {
+    if case .load(let load) = action { load.onConflict != .fail } else { source.isOrdered }
+  }
 
   package func words(of error: BatchError) -> BatchError { error.inWordsOfJobs }
 }

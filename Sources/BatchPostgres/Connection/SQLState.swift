@@ -39,6 +39,8 @@ package struct SQLState: RawRepresentable, Hashable, Sendable, CustomStringConve
   package static let insufficientPrivilege = Self(rawValue: "42501")
   package static let syntaxError = Self(rawValue: "42601")
   package static let undefinedColumn = Self(rawValue: "42703")
+  package static let groupingError = Self(rawValue: "42803")
+  package static let windowingError = Self(rawValue: "42P20")
   /// For example, columns in ON CONFLICT that no index keeps unique.
   package static let invalidColumnReference = Self(rawValue: "42P10")
   package static let undefinedFunction = Self(rawValue: "42883")

@@ -50,7 +50,7 @@ struct TypedRowEncoder: Sendable {
       case (.number, .real), (.number, .integer):
         // The only numbers without exact digits are those that somebody asked for.
         let text = unsafe value.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
-        if types[column] == .integer, let integer = Int64(text) {
+        if types[column] == .integer, let integer = Self.wholeNumber(text) {
           values.set(0, column, integer: integer)
         } else if types[column] == .real, let real = Double(text) {
           values.set(0, column, exactly: real)
@@ -63,6 +63,13 @@ struct TypedRowEncoder: Sendable {
       }
     }
     _ = try encoder.append(values, 0, number: number, to: &rows)
+  }
+
+  /// A number without digits after the point but zeros.
+  private static func wholeNumber(_ text: String) -> Int64? {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.dropFirst().allSatisfy({ $0.allSatisfy { $0 == "0" } }) else { return nil }
+    return Int64(parts[0])
   }
 }
 

@@ -154,6 +154,7 @@ package struct PostgresInsertion: Sendable {
     try table.requireRightToInsert()
     try table.requirePolicy(for: .insert, in: session)
     let statement = statement(for: [], of: ValueBlock(columns: fields.count, capacity: 0))
+    try requireValues(statement.values, of: job, in: session)
     do throws(BatchError) {
       try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
         () throws(BatchError) in
@@ -162,6 +163,38 @@ package struct PostgresInsertion: Sendable {
     } catch {
       guard error.postgres?.state == .invalidColumnReference else { throw error }
       throw Job.Load.noUniqueIndex(of: table.title, job)
+    }
+  }
+
+  /// Refuses expressions that are not the value of one record.
+  ///
+  /// A set of rows would lose records and insert others twice, and an aggregate would be that of a chunk. A
+  /// condition takes neither.
+  private func requireValues(
+    _ arguments: [PostgresValue],
+    of job: Job,
+    in session: PostgresSession
+  ) throws(BatchError) {
+    for (column, value) in zip(columns, values) {
+      guard case .expression(let expression) = value else { continue }
+      let sql =
+        "EXPLAIN SELECT FROM \(records) WHERE (\(expression.sql(parameters, .place))) IS NULL"
+      do throws(BatchError) {
+        try session.transaction(TransactionOptions(isReadOnly: true, searchPath: path)) {
+          () throws(BatchError) in try session.execute(sql, arguments)
+        }
+      } catch {
+        guard let state = error.postgres?.state,
+          [.featureNotSupported, .groupingError, .windowingError].contains(state)
+        else { throw error }
+        throw BatchError(
+          .invalidSQL,
+          "it is not the value of one record: \(error.message)",
+          at: job.place(of: JobPath("action", "columns", column.name)),
+          remedy: "use what gives one value, or a subquery that does",
+          underlying: error
+        )
+      }
     }
   }
 

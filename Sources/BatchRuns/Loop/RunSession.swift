@@ -239,7 +239,7 @@ package final class RunSession {
     progress.waiting = what
     if isLocked, lockedSince == nil { lockedSince = host.now() - Self.untoldWait }
     let isPassing = held != nil || what != nil
-    if isNew || isPassing && isDue(after: interval, since: recordedAt) {
+    if isNew || isPassing && isDue(after: max(interval, .seconds(1)), since: recordedAt) {
       try write(progress.state)
     }
     return isNew

@@ -125,7 +125,7 @@ struct PostgresLoad {
     try load.succeed("run", "job.json", status: 4)
     #expect(
       try load.rows("SELECT row_to_json(p) FROM p ORDER BY id") == [
-        #"{"id":1,"day":"2024-02-03","doc":{"a": [1, "x"]},"raw":[1,2],"n":1.5,"ok":true,"b":null}"#,
+        #"{"id":1,"day":"2024-02-03","doc":{"a": [1, "x"]},"raw":[1,2],"n":1.50,"ok":true,"b":null}"#,
         #"{"id":2,"day":"2025-02-03","doc":true,"raw":null,"n":12345678901234567890.1,"ok":null,"b":"\\x0001"}"#,
       ]
     )

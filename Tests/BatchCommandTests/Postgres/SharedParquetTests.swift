@@ -117,7 +117,7 @@ import Testing
       """
       CREATE TABLE items (id int PRIMARY KEY, day date, price numeric(6, 2), free numeric);
       INSERT INTO items VALUES (1, '2026-11-29', 1.5, 2), (2, 'infinity', 2, 2.5), (3, '2026-11-30', 'NaN', 7),
-        (4, '10000-01-01', 3, 1e3), (5, NULL, NULL, NULL)
+        (4, '10000-01-01', 3, 1000.00), (5, NULL, NULL, NULL)
       """
     )
     let types = ["free": "integer"]
@@ -142,6 +142,21 @@ import Testing
         ["1", "20786", "150", "2"], ["2", nil, "200", nil], ["3", "20787", nil, "7"],
         ["4", nil, "300", "1000"], ["5", nil, nil, nil],
       ]
+    )
+  }
+
+  @Test func `a text that is no JSON is not written as JSON`() throws {
+    let job = try SharedJob(
+      rows: 1,
+      """
+      CREATE TABLE items (id int PRIMARY KEY, doc text);
+      INSERT INTO items VALUES (1, '{"a": 1}'), (2, 'none'), (3, ''), (4, NULL)
+      """
+    )
+    try Self.write(job, ["types": ["doc": "json"], "onMismatch": "null"])
+    #expect(try job.start().wait().status == 0)
+    #expect(
+      try Self.rows(job).rows == [["1", #"{"a": 1}"#], ["2", nil], ["3", nil], ["4", nil]]
     )
   }
 

@@ -237,6 +237,7 @@ extension SimulatedProcess: ChunkWriter {
     if commits.count > 1 { simulation.occur(.sharedTransaction) }
     if simulation.flaw != .losesLedger { content.ledger = entered }
     simulation.store.commit(content, synced: simulation.scenario.isFull)
+    simulation.canary.look(at: content.fates, simulation.now)
     ledger = entered
     versionSeen = simulation.store.version
     simulation.store.logBytes += commits.reduce(0) { $0 + $1.chunk.count }

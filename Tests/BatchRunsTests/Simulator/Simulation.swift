@@ -230,7 +230,6 @@ final class Simulation: Simulating, @unchecked Sendable {
     guard violation == nil, store.version != versionChecked else { return }
     versionChecked = store.version
     if let contradiction = store.contradiction() { fail(contradiction) }
-    canary.look(at: store.content.fates, now)
     demand(
       store.content.failed.count <= scenario.policy.skip.failurePolicy(of: scenario.count).limit,
       "more have failed than may"
