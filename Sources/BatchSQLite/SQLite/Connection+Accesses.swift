@@ -62,6 +62,13 @@ extension Connection {
   /// Excludes foreign-key actions. See <https://www.sqlite.org/c3ref/set_authorizer.html>.
   func accesses(of sql: String) throws(BatchError) -> TableAccesses {
     let triggers = try texts("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+    // A random comment makes the text unique, so the statement is compiled now and not taken from
+    // the cache. Compiled for the first time, a table-valued function declares its columns, which would
+    // look as if the statement read the schema.
+    func compile() throws(BatchError) {
+      _ = try prepare("EXPLAIN /* \(UInt64.random(in: .min ... .max)) */ \(sql)")
+    }
+    try compile()
     let recorder = AccessRecorder(triggers: Set(triggers))
     unsafe sqlite3_set_authorizer(
       database,
@@ -80,9 +87,7 @@ extension Connection {
       unsafe Unmanaged.passUnretained(recorder).toOpaque()
     )
     defer { unsafe sqlite3_set_authorizer(database, nil, nil) }
-    // A random comment makes the text unique, so the statement is compiled now and not taken from
-    // the cache.
-    _ = try prepare("EXPLAIN /* \(UInt64.random(in: .min ... .max)) */ \(sql)")
+    try compile()
     return withExtendedLifetime(recorder) { $0.accesses }
   }
 }
