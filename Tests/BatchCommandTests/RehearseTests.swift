@@ -163,7 +163,8 @@ import Testing
     try directory.write(JobText.update(adding: ["chunk": ["size": 10]]), to: "job.json")
     let failed = try rehearse("--workers", "1", status: 1)
     #expect(failed.output.contains("rehearsed: failed, "))
-    #expect(failed.errors.contains("error: ") && failed.errors.contains("no"))
+    // Several chunks are under way, and any that fails may be the first to be recorded.
+    #expect(failed.errors.contains(/error: .*: identifier (5: no|6: no|42: never)\n/))
     #expect(!failed.errors.contains("resume"))
   }
 
