@@ -33,6 +33,9 @@ struct JobCheck {
     in records: any RunRecords
   ) async throws(BatchError) -> (ExitStatus, reason: String?) {
     let exit = status.isLive ? .completed : ExitStatus(of: status.summary)
+    if exit == .completed, let undo = status.undo {
+      return (.stopped, "\(records.cause.name): last run: \(undo.words(ofRows: nil))")
+    }
     guard exit == .completed, let limit else { return (exit, nil) }
     let name = records.cause.name
     guard let end = try await lastSuccess(status, in: records) else {
@@ -51,7 +54,7 @@ struct JobCheck {
   ) async throws(BatchError) -> Date? {
     var ends = [status.summary]
     if status.summary.state != .completed {
-      ends = try await records.history().runs.map(\.summary)
+      ends = try await records.history().runs.filter { $0.undo == nil }.map(\.summary)
     }
     return ends.lazy.filter { $0.state == .completed }
       .compactMap { $0.endedAt.flatMap { Date(iso8601: $0) } }.max()

@@ -123,8 +123,9 @@ struct ProgressPrinter: Sendable {
   /// first, then the reason of a hold; on a narrow terminal, the speed is omitted, then the
   /// numbers.
   static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
-    let percent = summary.total == 0 ? 100 : summary.done * 100 / summary.total
-    let counts = "  \(summary.done.grouped) of \(summary.total.grouped)"
+    let done = summary.total - (summary.remaining ?? summary.total - summary.done)
+    let percent = summary.total == 0 ? 100 : done * 100 / summary.total
+    let counts = "  \(done.grouped) of \(summary.total.grouped)"
     let rate = summary.identifiersPerSecond.map { "  \(Format.rate($0))/s" } ?? ""
     var end = summary.etaSeconds.map { "  ETA \(Format.seconds($0))" } ?? ""
     if summary.outcomes.failed > 0 { end += "  failed \(summary.outcomes.failed.grouped)" }

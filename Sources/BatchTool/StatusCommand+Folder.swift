@@ -40,6 +40,7 @@ extension StatusCommand {
         }
         entry.status = status
         words = SummaryText.line(status.summary)
+        if judge == nil, let undo = status.undo { words += "; \(undo.words(ofRows: nil))" }
         // Such as an unfinished undo, which the last run does not show.
         if !status.isLive, status.next.name == "refuse" {
           words += "; batch run \(status.next.words.onOneLine)"

@@ -102,7 +102,7 @@ struct UndoCommand: AsyncParsableCommand {
       try Terminal.print("\(padded)\(Format.count(count, "row"))")
     }
     for message in report.changedSince { try Terminal.print("          \(message)") }
-    for other in report.others {
+    for other in report.others where other.rows > 0 {
       try Terminal.print(
         "\nrun \(other.run), started at \(other.startedAt), can be undone with --run:"
       )

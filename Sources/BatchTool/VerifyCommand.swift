@@ -158,6 +158,9 @@ struct VerifyCommand: AsyncParsableCommand {
       ? "nothing differs but \(declared)"
       : "\(Format.count(verification.differenceCount, "difference")) that the job does not declare"
     try Terminal.print("\(jobs.joined(separator: ", ")): \(found)")
+    for run in verification.runs {
+      try Terminal.print("  run: \(run.run) of \(run.job), \(rows(run.done)) done")
+    }
     let computed = verification.computedColumns.joined(separator: ", ")
     let set = rows(verification.changedAsDeclared)
     let counts = [

@@ -192,7 +192,13 @@ import Testing
     #expect(run.errors.contains("canary have failed, more than 1 %"), "\(run.errors)")
     #expect(!run.errors.contains("the same command"), "\(run.errors)")
     #expect(try changed().count < 500 && changed().count > 400)
-    // The same command says the same.
+    // The same command says the same, as its status and its plan foretell.
+    for command in ["status", "plan"] {
+      let told = try batch(command, "job.json").output.split(separator: "\n").last {
+        $0.contains("batch run")
+      }
+      #expect(told?.contains("refuses:") == true, "\(command): \(told ?? "")")
+    }
     #expect(try batch("run", "job.json").status == 1)
     #expect(try changed().count < 500)
     let undo = try batch("undo", "job.json")
@@ -212,6 +218,7 @@ import Testing
     try writeJob(["rows": 100, "then": "1s", "stopAfter": "0%"], adding: skip)
     #expect(try batch("run", "job.json").status == 1)
     try writeJob(["rows": 100, "then": "1s", "stopAfter": "10%"], adding: skip)
+    #expect(try batch("status", "job.json").output.contains("resumes the unfinished run"))
     let run = try batch("run", "job.json")
     #expect(run.status == 4, "\(run.errors)")
     #expect(try changed().count == 980)

@@ -36,6 +36,13 @@ import Testing
     }
   }
 
+  @Test func `the progress of a retry is that of the failed rows`() async throws {
+    var summary = try await summary()
+    summary.setSpeed(10, remaining: 25)
+    let line = ProgressPrinter.line(summary)
+    #expect(line.contains("  99%  2,475 of 2,500  "), "\(line)")
+  }
+
   @Test func `a progress line shows a slow pace and not a standstill`() async throws {
     var summary = try await summary()
     summary.identifiersPerSecond = 0.1

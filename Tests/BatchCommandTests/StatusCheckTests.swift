@@ -58,6 +58,36 @@ import Testing
     )
   }
 
+  @Test func `a run that was undone is no success`() throws {
+    try write(["undo": true], to: "a.json")
+    #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)
+    #expect(try !check(".", expecting: 0).contains("undone"))
+    #expect(try BatchProgram.run("undo", "a.json", in: directory).status == 0)
+    #expect(try TestDatabase.texts(path, "SELECT DISTINCT n FROM numbers") == ["0"])
+    #expect(try check("a.json", expecting: 3).contains("a: last run: undone by "))
+    #expect(try check(".", expecting: 3).contains("undone by "))
+    #expect(try BatchProgram.run("status", ".", in: directory).output.contains("; undone by "))
+    #expect(try BatchProgram.run("run", "a.json", "--again", in: directory).status == 0)
+    #expect(try check("a.json", expecting: 0).contains("completed"))
+  }
+
+  @Test func `a run whose last hook does not end says what it waits for`() throws {
+    for name in ["begun", "go"] { #expect(mkfifo(directory.file(name), 0o600) == 0) }
+    let hooks = ["onFinish": ["/bin/sh", "-c", "echo begun > begun; cat go"]]
+    try write(["hooks": hooks], to: "a.json")
+    let program = try BatchProgram(["run", "a.json"], in: directory)
+    // Blocks until the hook has written to it.
+    let begun = try #require(FileHandle(forReadingAtPath: directory.file("begun")))
+    #expect(try begun.readToEnd() == Data("begun\n".utf8))
+    let status = try BatchProgram.run("status", "a.json", in: directory).output
+    #expect(status.contains("completed, 50 of 50 done"), "\(status)")
+    #expect(status.contains("waiting for: the last steps of its end"), "\(status)")
+    try directory.write("", to: "go")
+    #expect(program.wait().status == 0)
+    let after = try BatchProgram.run("status", "a.json", in: directory).output
+    #expect(!after.contains("waiting for"), "\(after)")
+  }
+
   @Test func `a run that is selecting its rows is alive, and is not the last run`() throws {
     try write(to: "a.json")
     #expect(try BatchProgram.run("run", "a.json", in: directory).status == 0)

@@ -69,6 +69,9 @@ import Testing
     let words = "was undone by run \(undo)"
     #expect(status.contains("batch undo: refuses: "), "\(status)")
     #expect(status.contains(words), "\(status)")
+    #expect(
+      try batch("cancel", "job.undo", status: 2).errors.contains("; batch undo starts or resumes")
+    )
     #expect(try batch("undo", "job.json", status: 2).errors.contains(words))
 
     // Another run can be undone in turn.

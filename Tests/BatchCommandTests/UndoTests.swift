@@ -479,6 +479,8 @@ import Testing
       )
       #expect(try BatchProgram.run("run", "job.json", in: directory).status == 0)
     }
+    let plan = try BatchProgram.run("undo", "job.json", "--plan", in: directory)
+    #expect(plan.output.contains("undone    ") && !plan.output.contains("--run"), "\(plan.output)")
     let before = try TestDatabase.value(path, "SELECT count(*) FROM items WHERE n = 0")
     let undo = try BatchProgram.run("undo", "job.json", in: directory)
     #expect(undo.status == 0 && undo.errors.contains("undoing run"), "\(undo.errors)")

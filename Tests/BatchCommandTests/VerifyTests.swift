@@ -36,7 +36,21 @@ import Testing
     #expect(result.status == status, "\(result.output) \(result.errors)")
     #expect(result.errors == "")
     #expect(try directory.changes(since: before) == [])
-    return result.output.split(separator: "\n").map(String.init)
+    return Self.lines(result)
+  }
+
+  /// The lines of standard output, but for the names of the runs.
+  private static func lines(_ result: BatchProgram.Result) -> [String] {
+    result.output.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("  run: ") }
+  }
+
+  @Test func `verify says which run it has checked`() throws {
+    try run(JobText.update(where: "id % 2 = 0"))
+    let status = try BatchProgram.run("status", "job.json", "--json", in: directory).output
+    let id = try #require(JSONOutput.object(status)["run"] as? String)
+    let output = try BatchProgram.run("verify", "job.json", "--against", "before.db", in: directory)
+      .output
+    #expect(output.contains("\n  run: \(id) of job, 1,000 rows done\n"), "\(output)")
   }
 
   @Test func `verify of an update that did only what it declares has exit status 0`() throws {
@@ -401,7 +415,7 @@ import Testing
     func verify() throws -> [String] {
       let result = try BatchProgram.run("verify", "job.json", "--against", "was", in: directory)
       #expect(result.errors.contains("only the rows of the job's table were compared"))
-      return result.output.split(separator: "\n").map(String.init)
+      return Self.lines(result)
     }
     #expect(
       try verify() == [
@@ -444,7 +458,7 @@ import Testing
       let command = ["verify", "job.json", "next.json", "--against", "before.db"]
       let result = try BatchProgram(command + arguments, in: directory).wait()
       #expect(result.status == status, "\(result.output) \(result.errors)")
-      return result.output.split(separator: "\n").map(String.init)
+      return Self.lines(result)
     }
     #expect(
       try both() == [

@@ -8,6 +8,13 @@ extension BatchError {
     error.remedy = advice?.text(\.wordOfJobs)
     return error
   }
+
+  /// The same for the undo of a run.
+  var inWordsOfUndos: BatchError {
+    var error = self
+    error.remedy = advice?.text { $0 == .start ? "batch undo" : $0.wordOfJobs }
+    return error
+  }
 }
 
 extension Remedy.Term {

@@ -52,9 +52,12 @@ package struct ProgramWork: RunCause {
   /// The run of a closure is recorded only if its policy specifies a checkpoint.
   package var keepsRecord: Bool { kind == .undo || policy.checkpoint.path != nil }
 
-  /// The author of work by objects writes Swift, not a job file.
+  /// The author of work by objects writes Swift, not a job file, and an undo has its own command.
   package func words(of error: BatchError) -> BatchError {
-    kind == .objects ? error : error.inWordsOfJobs
+    switch kind {
+    case .objects: error
+    case .undo: error.inWordsOfUndos
+    }
   }
 
   package func validate() throws(BatchError) {

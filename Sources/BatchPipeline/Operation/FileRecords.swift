@@ -74,6 +74,9 @@ struct FileRecords: RunRecords {
       summary.processSeconds? += since
       if summary.throttle != nil { summary.throttledSeconds += since }
     }
+    if process != nil, summary.state.isFinished {
+      summary.waiting = "the last steps of its end: verification, report, or hooks"
+    }
     // The first record of a speed comes after some seconds; a hold would be part of the average.
     let seconds = summary.elapsedSeconds - checkpoint.progress.selectionSeconds
     let isKnown = seconds > 0 && summary.done > 0 && summary.throttledSeconds == 0
@@ -139,7 +142,11 @@ struct FileRecords: RunRecords {
   func request(
     _ change: @escaping @Sendable (inout RunControl) -> Void
   ) async throws(BatchError) -> RunControl {
-    try RunControl.change(of: cause.files, cause.policy, change)
+    do throws(BatchError) {
+      return try RunControl.change(of: cause.files, cause.policy, change)
+    } catch {
+      throw cause.words(of: error)
+    }
   }
 
   func approve(_ name: String) async throws(BatchError) -> (PlannedRun, [PlanApproval]) {
@@ -198,6 +205,13 @@ extension FileRecords {
               checkpoint.approvals(of: cause).count,
               cause.commandWord
             )
+          }
+          if let canary = checkpoint.progress.canary, !canary.isOver {
+            try CanaryTrial(
+              of: checkpoint.metadata,
+              options.policy(of: cause),
+              total: checkpoint.list.count
+            )?.refuse(failures: await checkpoint.doneRanges(of: cause).outcomes.failed)
           }
         }
       default: break

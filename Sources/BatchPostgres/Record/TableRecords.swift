@@ -131,11 +131,13 @@ package struct TableRecords: RunRecords {
         guard run.state == .running,
           hosts.contains(where: { $0.isAlive(within: work.cause.database.lease) })
         else {
-          throw BatchError(
-            .notRunning,
-            "no run of job \"\(work.cause.name)\" is alive",
-            at: session.address.description,
-            advice: "\(.start) starts or resumes it"
+          throw work.cause.words(
+            of: BatchError(
+              .notRunning,
+              "no run of job \"\(work.cause.name)\" is alive",
+              at: session.address.description,
+              advice: "\(.start) starts or resumes it"
+            )
           )
         }
         let text = try tables.snapshot(ofRun: run.run, in: session)?.control
@@ -300,6 +302,12 @@ extension NextStep {
           let given = try tables.approvals(of: planned, ofRun: run.record.run, in: session).count
           self.init(awaiting: planned, given, job.commandWord)
           return
+        }
+        if case .join = decision,
+          let trial = CanaryTrial(of: metadata, options.policy(of: job), total: run.record.total),
+          let failed = try tables.failuresOfCanary(ofRun: run.record.run, in: session)
+        {
+          try trial.refuse(failures: failed)
         }
       case .begin:
         if case .undo(let request, _) = work {

@@ -38,6 +38,20 @@ extension RunTables {
     return (.seconds(seconds), Int(found.integer(0, 1) ?? 0))
   }
 
+  /// How many rows of a canary have failed that is done, but not over; nil for any other run.
+  func failuresOfCanary(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> Int? {
+    try session.text(
+      """
+      SELECT (SELECT count(*) FROM \(failure) AS f WHERE f.run = r.run) FROM \(self.run) AS r
+      WHERE run = $1::uuid AND canary_ended_at IS NOT NULL AND NOT canary_over
+      """,
+      .text(run)
+    ).flatMap { Int($0) }
+  }
+
   /// Records that the run may go on with what is not in its canary.
   func endCanary(ofRun run: String, in session: PostgresSession) throws(BatchError) {
     try session.execute(

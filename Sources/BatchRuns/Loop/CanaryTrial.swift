@@ -38,14 +38,7 @@ package struct CanaryTrial: Sendable {
     isResumed: Bool,
     difference: () async throws(BatchError) -> String?
   ) async throws(BatchError) -> RunGate? {
-    if let share = canary.stopAfter, Double(failed) > Double(count) * share {
-      throw Self.failed(
-        "\(failed.grouped) of the \(count.grouped) rows of the canary have failed, more than \(Self.percent(share))",
-        remedy:
-          "look at them with batch ids JOB --outcome failed --reasons; mend the cause and repeat them with batch retry-failed JOB,"
-          + " or raise canary.stopAfter"
-      )
-    }
+    try refuse(failures: failed)
     switch canary.wait {
     case .pause:
       guard !isResumed else { return nil }
@@ -65,6 +58,17 @@ package struct CanaryTrial: Sendable {
           + " are right nevertheless, set canary.then to \"pause\", run again, and batch resume JOB"
       )
     }
+  }
+
+  /// Refuses to go on with the rest of the run if too many rows of the canary have failed.
+  package func refuse(failures failed: Int) throws(BatchError) {
+    guard let share = canary.stopAfter, Double(failed) > Double(count) * share else { return }
+    throw Self.failed(
+      "\(failed.grouped) of the \(count.grouped) rows of the canary have failed, more than \(Self.percent(share))",
+      remedy:
+        "look at them with batch ids JOB --outcome failed --reasons; mend the cause and repeat them with batch retry-failed JOB,"
+        + " or raise canary.stopAfter"
+    )
   }
 
   private static func failed(_ message: String, remedy: String) -> BatchError {

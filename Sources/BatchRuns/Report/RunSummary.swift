@@ -39,6 +39,8 @@ public struct RunSummary: Sendable, Encodable {
   public var identifiersPerSecond: Double?
   /// The estimated time left at that speed; nil if the run is not running.
   public var etaSeconds: Double?
+  /// How many identifiers are left, failed ones that are retried included; nil if that is not known.
+  package private(set) var remaining: Int?
   /// The peak resident memory of the process, in bytes.
   public var peakResidentBytes: Int
   /// The peak size of the write-ahead log, in bytes.
@@ -152,6 +154,7 @@ extension RunSummary {
   ) {
     identifiersPerSecond = perSecond
     etaSeconds = nil
+    self.remaining = remaining
     guard let perSecond, perSecond > 0, isLive, state == .running, waiting == nil else { return }
     etaSeconds = Double(remaining ?? total - done) / perSecond
   }
