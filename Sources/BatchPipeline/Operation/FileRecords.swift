@@ -92,6 +92,8 @@ struct FileRecords: RunRecords {
       ? CompletedUndo(of: checkpoint.metadata.run, ofWork: cause) : nil
     status.actions = checkpoint.actions(of: cause, status.undo)
     status.requests = process == nil ? nil : RunControl(of: cause.files)
+    // The run records them after its current chunk.
+    status.actions.note(status.requests?.actions ?? [])
     status.warnings = summary.state.isFinished ? [] : cause.risks
     return status
   }
