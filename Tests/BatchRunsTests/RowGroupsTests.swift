@@ -71,23 +71,25 @@ import Testing
     _ partial: FilePath,
     _ format: GroupFormat,
     _ written: ExportWriter.Written?
-  ) throws -> sending ExportFile {
+  ) throws -> sending ExportOutput {
     guard let written else {
       var header: [UInt8] = []
       if case .parquet = format { header = RowGroups.header }
-      return try ExportFile(
+      let file = try ExportFile(
         creating: path,
         partial: partial,
         header: header,
         permissions: .ownerReadWrite
       )
+      return ExportOutput(file: file)
     }
-    return try ExportFile(
+    let file = try ExportFile(
       resuming: path,
       partial: partial,
       count: written.byteCount,
       identity: written.identity
     )
+    return ExportOutput(file: file)
   }
 
   /// Writes a file in chunks of random sizes; a process may die after any chunk, or any step of the end.

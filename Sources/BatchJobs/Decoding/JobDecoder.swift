@@ -224,7 +224,8 @@ extension JobDecoder {
       case .delete: ["archive"]
       case .export:
         [
-          "file", "folder", "format", "columns", "overwrite", "invalidText", "types", "onMismatch",
+          "file", "folder", "maximumFile", "format", "columns", "overwrite", "invalidText", "types",
+          "onMismatch",
           "compression", "delimiter", "null", "bom", "quote", "json",
         ]
       case .transform: ["columns", "writes", "handler", "command", "timeout", "invalidText"]
@@ -282,12 +283,14 @@ extension JobDecoder {
     let file = section.path("file")
     let folder = section.path("folder")
     section.requireOne(of: ["file", "folder"])
+    if folder == nil { section.refuse("maximumFile", "only exports to a folder have it") }
     return Job.Export(
       file: file ?? folder ?? "",
       format: decodeFormat(&section),
       columns: section.strings("columns"),
       overwrite: section.boolean("overwrite") ?? false,
       isInParts: file == nil && folder != nil,
+      maximumFile: section.size("maximumFile"),
       invalidText: section.oneOf("invalidText") ?? .replace
     )
   }

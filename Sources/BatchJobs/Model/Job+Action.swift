@@ -113,9 +113,11 @@ extension Job {
     public var columns: [String]?
     /// Whether a file that the job did not create may be replaced.
     public var overwrite: Bool
-    /// Whether several hosts write separate files into a folder, with a manifest that lists them in
-    /// order; on PostgreSQL only.
+    /// Whether to write several files into a folder, with a manifest that lists them in order.
     public var isInParts: Bool
+    /// The size in bytes that no file of a folder exceeds, unless a single chunk or group of rows does; nil for
+    /// any.
+    public var maximumFile: Int64?
     /// What to write for text that is not UTF-8.
     public var invalidText: InvalidText
 
@@ -126,6 +128,7 @@ extension Job {
       columns: [String]? = nil,
       overwrite: Bool = false,
       isInParts: Bool = false,
+      maximumFile: Int64? = nil,
       invalidText: InvalidText = .replace
     ) {
       self.file = file
@@ -133,6 +136,7 @@ extension Job {
       self.columns = columns
       self.overwrite = overwrite
       self.isInParts = isInParts
+      self.maximumFile = maximumFile
       self.invalidText = invalidText
     }
   }

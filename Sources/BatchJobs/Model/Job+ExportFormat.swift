@@ -27,6 +27,11 @@ extension Job {
       if case .lines(_, let compression) = self { compression } else { .none }
     }
 
+    /// What the parts of an export in this format have in common.
+    package func form(ofJob job: String) -> ExportForm {
+      ExportForm(job: job, format: name, compression: compression)
+    }
+
     package static let names = RowFormat.allCases.map(\.rawValue) + ["parquet"]
 
     /// The columns that the format names, and where in a job file.

@@ -146,15 +146,6 @@ extension Job {
           JobProblem(.database, "this is a URL, not a path", remedy: "write url instead of path")
         ]
       }
-      if case .export(let export) = action, export.isInParts {
-        return [
-          JobProblem(
-            .exportFolder,
-            "only hosts that share a run on PostgreSQL write parts",
-            remedy: "write file instead, with the name of the output"
-          )
-        ]
-      }
       let options: [(path: JobPath, isSet: Bool, reason: String)] = [
         (
           JobPath("database", "lease"), database.lease != DatabaseOptions.defaultLease,
@@ -220,6 +211,10 @@ extension Job {
     return problems
   }
 
+  private var hasMaximumFile: Bool {
+    if case .export(let export) = action { export.maximumFile != nil } else { false }
+  }
+
   /// Settings of SQLite, which PostgreSQL has elsewhere or not at all.
   private func sqliteOptions() -> [JobProblem] {
     let standard = DatabaseOptions(path: "")
@@ -251,6 +246,10 @@ extension Job {
       (
         JobPath("throttle", "maximumWAL"), policy.throttle.maximumWAL != Throttle().maximumWAL,
         "it bounds the log of an SQLite file"
+      ),
+      (
+        JobPath("action", "maximumFile"), hasMaximumFile,
+        "each span of a run on PostgreSQL is one file"
       ),
       (
         JobPath("throttle", "minimumFreeDisk"), policy.throttle.minimumFreeDisk != nil,

@@ -210,6 +210,15 @@ extension Job {
       if export.file.isEmpty {
         problems.append(.empty(export.isInParts ? .exportFolder : .exportFile))
       }
+      if let size = export.maximumFile, size < Self.leastMaximumFile {
+        problems.append(
+          .init(
+            JobPath("action", "maximumFile"),
+            "is \(size) bytes",
+            remedy: "choose at least \(ByteSize(bytes: Self.leastMaximumFile))"
+          )
+        )
+      }
       if let columns = export.columns {
         problems += Self.columnProblems(columns, "action", "columns", least: 1)
       }
@@ -223,6 +232,9 @@ extension Job {
     case .load(let load): return problems(of: load)
     }
   }
+
+  /// Smaller files would be more than a folder holds well.
+  private static let leastMaximumFile: Int64 = 100_000
 
   private func problems(of load: Load) -> [JobProblem] {
     var problems: [JobProblem] = []

@@ -39,22 +39,24 @@ extension RunCause {
 extension Job {
   /// Refuses an export, like a new run, if its file exists and the job's last run did not write it.
   package func refuseOccupiedOutput() throws(BatchError) {
-    guard case .export(let export) = action, !export.isInParts,
-      let file = try? ExportFile.resolve(export.file)
-    else {
-      return
-    }
+    guard case .export(let export) = action, sharedServer == nil else { return }
     let previous = try? BatchRuns.Checkpoint(of: self)
     // An unfinished run continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {
+      if export.isInParts {
+        return try export.folder().refuse(unlessForJob: name, overwriting: export.overwrite)
+      }
+      guard let file = try? ExportFile.resolve(export.file) else { return }
       try ExportFile.checkName(
         file,
         overwrite: export.overwrite,
         made: previous?.progress.outputIdentity
       )
     } catch {
-      throw error.inWordsOfJobs.located(at: place(of: .exportFile))
+      throw error.inWordsOfJobs.located(
+        at: place(of: export.isInParts ? .exportFolder : .exportFile)
+      )
     }
   }
 }

@@ -1,6 +1,6 @@
 package import BatchIdentifiers
 package import BatchRuns
-import SystemPackage
+package import SystemPackage
 
 extension Job.Export {
   /// Records the file that a run will write; throws if it cannot be written.
@@ -8,6 +8,11 @@ extension Job.Export {
     in metadata: inout RunMetadata,
     after previous: Checkpoint?
   ) throws(BatchError) {
+    if isInParts {
+      try folder().refuse(unlessForJob: metadata.job, overwriting: overwrite)
+      metadata.output = file.string
+      return
+    }
     try ExportFile.checkName(
       file,
       overwrite: overwrite,
@@ -19,5 +24,23 @@ extension Job.Export {
     metadata.partialOutput = partial.string
     // Only the job's own earlier output can have the name, unless the job says to overwrite.
     metadata.replacesOwnOutput = FileSystem.status(of: file) != nil
+  }
+
+  /// The folder of an export in parts.
+  package func folder(permissions: FilePermissions = []) -> ExportFolder {
+    ExportFolder(path: file, permissions: permissions)
+  }
+
+  /// What the files of an export in parts have in common; nil for an export to one file.
+  package func files(ofJob job: String, header: [UInt8]) -> ExportFiles.Settings? {
+    guard isInParts else { return nil }
+    var isWhole = false
+    if case .parquet = format { isWhole = true }
+    return ExportFiles.Settings(
+      format.form(ofJob: job),
+      header: header,
+      isHeaderRepeated: isWhole,
+      limit: maximumFile.map { Int($0) }
+    )
   }
 }

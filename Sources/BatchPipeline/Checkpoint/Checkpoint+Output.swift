@@ -6,7 +6,11 @@ import SystemPackage
 
 extension Checkpoint {
   /// Why an export's unfinished output differs from that in the checkpoint; nil if it does not.
-  func lossOfOutput() -> String? {
+  func lossOfOutput() throws(BatchError) -> String? {
+    if let current = progress.parts?.current, let folder = metadata.output {
+      return try ExportFolder(path: FilePath(folder), permissions: [])
+        .loss(of: closedParts(), current)
+    }
     guard let count = progress.outputBytes, let path = metadata.output.map({ FilePath($0) }),
       let partial = metadata.partialOutput.map({ FilePath($0) })
     else { return nil }
@@ -16,6 +20,15 @@ extension Checkpoint {
       count: count,
       identity: progress.outputIdentity
     )
+  }
+
+  /// Whether the output of a finished export is not the one that the run wrote.
+  var hasOtherOutput: Bool {
+    get throws(BatchError) {
+      if progress.parts != nil { return try lossOfOutput() != nil }
+      guard let output = metadata.output.map({ FilePath($0) }) else { return false }
+      return FileSystem.status(of: output)?.identity != progress.outputIdentity
+    }
   }
 
   /// Records that nothing of an export is done, so that all rows are read again, including failed
@@ -30,6 +43,7 @@ extension Checkpoint {
     progress.outputBytes = nil
     progress.invalidTexts = nil
     progress.outputIdentity = nil
+    if progress.parts != nil { progress.parts = ExportPartsRecord(current: nil, closed: []) }
     try record(progress)
   }
 }

@@ -325,6 +325,10 @@ extension FileRecords {
         try FileSystem.remove(partial)
         cleanup.files.append(partial.string)
       }
+      if checkpoint.progress.parts != nil, let output = checkpoint.metadata.output {
+        let folder = ExportFolder(path: FilePath(output), permissions: [])
+        cleanup.files += folder.removeParts(ofRun: checkpoint.metadata.run, but: []).map(\.string)
+      }
       try FileSystem.remove(checkpoint.path)
       cleanup.files.append(checkpoint.path.string)
     }

@@ -146,7 +146,8 @@ extension DatabaseExamination.Run {
     return names.sorted().compactMap { name in
       guard name.hasSuffix(".batch"), case let path = folder.appending(name),
         let checkpoint = try? Checkpoint(reading: path), !checkpoint.progress.state.isFinished,
-        checkpoint.metadata.database == database, let partial = checkpoint.metadata.partialOutput
+        checkpoint.metadata.database == database,
+        let partial = checkpoint.metadata.partialOutput ?? checkpoint.metadata.output
       else { return nil }
       return Self(
         job: checkpoint.metadata.job,

@@ -70,7 +70,7 @@ extension FileRecord {
   private func resume(_ checkpoint: Checkpoint) async throws(BatchError) -> RunEntry<FilePart> {
     var run = try await reopen(checkpoint)
     try checkpoint.openForAppending()
-    if let loss = checkpoint.lossOfOutput() {
+    if let loss = try checkpoint.lossOfOutput() {
       onEvent(.message("\(loss); an export only reads, so its output starts over"))
       try checkpoint.beginOutputAnew()
       run.done = DoneRanges()

@@ -97,9 +97,7 @@ final class FileRecord: RunRecord {
     await findings.store?.close()
     if let file {
       onEvent(.message("the run was finished before; this concludes it"))
-      if let output = file.metadata.output.map({ FilePath($0) }),
-        FileSystem.status(of: output)?.identity != file.progress.outputIdentity
-      {
+      if let output = file.metadata.output, try file.hasOtherOutput {
         onEvent(.message("the output is missing or has changed: \(output)"))
       }
     }

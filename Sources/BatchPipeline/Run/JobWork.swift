@@ -238,6 +238,7 @@ extension JobPlan: StoreRunPlan {
         header: export.header,
         export.format,
         overwriting: action.overwrite,
+        inParts: action.files(ofJob: job.name, header: export.header),
         permissions: job.files.permissions
       )
       let processor = ExportProcessor(

@@ -180,6 +180,7 @@ package final class TablePart: RunPart {
       return ExportPartsProcessor(
         export: export,
         folder: folder,
+        form: export.format.form(ofJob: cause.name),
         parts: parts,
         recorded: recordedParts,
         spans: spans,
@@ -349,8 +350,7 @@ package final class TablePart: RunPart {
     }
     let files = Set(recorded.map(\.file))
     try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
-    let manifest = parts.manifest(ofJob: cause.name, export.format, recorded)
-    try folder.publish(manifest, naming: recorded, ofRun: run.run)
+    try folder.publish(recorded, ofRun: run.run, export.format.form(ofJob: cause.name))
   }
 }
 

@@ -1,23 +1,6 @@
 #if PostgreSQL
-package import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
-
-package struct ExportPart: Sendable, Hashable {
-  package let positions: Range<Int>
-  package let host: String
-  package let file: String
-  package let rows: Int
-  package let bytes: Int
-
-  package init(_ positions: Range<Int>, host: String, file: String, rows: Int, bytes: Int) {
-    self.positions = positions
-    self.host = host
-    self.file = file
-    self.rows = rows
-    self.bytes = bytes
-  }
-}
 
 /// The parts of an export: its rows of `_batch_part`.
 ///
@@ -34,19 +17,15 @@ package struct ExportParts: Sendable {
 
   private var table: String { fence.tables.part }
 
-  package static func prefix(ofRun run: String) -> String { "part-\(run.prefix(8))-" }
-
   /// A file name that no other attempt has; after a failover that lost recent commits, the server
   /// grants spans with the same tokens as before.
   package func fileName(
     of positions: Range<Int>,
-    _ format: Job.ExportFormat
+    _ form: ExportForm
   ) -> String {
-    let digits = String(positions.lowerBound)
-    let place = String(repeating: "0", count: max(0, 12 - digits.count)) + digits
     let attempt = String(UInt64.random(in: 0 ... .max), radix: 36)
     return
-      "\(Self.prefix(ofRun: fence.run))\(place)-\(attempt).\(format.name)\(format.compression.suffix)"
+      "\(ExportPart.stem(ofRun: fence.run, from: positions.lowerBound))-\(attempt)\(form.suffix)"
   }
 
   /// Records a part whose file is complete and on disk, and the outcomes of its identifiers.
@@ -81,7 +60,7 @@ package struct ExportParts: Sendable {
         .text(fence.run),
         .integer(Int64(part.positions.lowerBound)),
         .integer(Int64(part.positions.upperBound)),
-        .text(part.host),
+        .text(part.host ?? ""),
         .text(part.file),
         .integer(Int64(part.rows)),
         .integer(Int64(part.bytes))
@@ -118,33 +97,6 @@ package struct ExportParts: Sendable {
       throw RunTables.damaged("parts of run \(fence.run) are missing in _batch_part")
     }
     return parts
-  }
-
-  /// A JSON object that names the parts in order; the same bytes on all hosts.
-  package func manifest(
-    ofJob job: String,
-    _ format: Job.ExportFormat,
-    _ parts: [ExportPart]
-  ) -> [UInt8] {
-    var json = Array(#"{"job":"#.utf8)
-    JSONString.append(job, to: &json)
-    json += #","run":"\#(fence.run)","format":"\#(format.name)""#.utf8
-    if format.compression != .none {
-      json += #","compression":"\#(format.compression.rawValue)""#.utf8
-    }
-    json += #","rows":\#(parts.reduce(0) { $0 + $1.rows })"#.utf8
-    json += #","bytes":\#(parts.reduce(0) { $0 + $1.bytes }),"parts":["#.utf8
-    for (index, part) in parts.enumerated() {
-      json += (index == 0 ? "\n" : ",\n").utf8
-      json += #"{"file":"#.utf8
-      JSONString.append(part.file, to: &json)
-      json += #","host":"#.utf8
-      JSONString.append(part.host, to: &json)
-      json += #","first":\#(part.positions.lowerBound),"next":\#(part.positions.upperBound)"#.utf8
-      json += #","rows":\#(part.rows),"bytes":\#(part.bytes)}"#.utf8
-    }
-    json += "\n]}\n".utf8
-    return json
   }
 }
 #endif

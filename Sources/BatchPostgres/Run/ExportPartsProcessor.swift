@@ -19,6 +19,7 @@ struct ExportPartsProcessor: ChunkProcessor {
 
   let export: PostgresExport
   let folder: ExportFolder
+  let form: ExportForm
   let parts: ExportParts
   /// Receives each part that is recorded.
   let recorded: Lock<[ExportPart]>
@@ -46,7 +47,7 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let start = ContinuousClock.now
     let span = try spans.span(of: positions)
-    let name = parts.fileName(of: positions, export.format)
+    let name = parts.fileName(of: positions, form)
     let file = try folder.makeFile(named: name)
     var written = ChunkResult()
     var bytes = 0

@@ -21,8 +21,8 @@ package final class Checkpoint {
   /// Stores the records instead of a file, and syncs them on request.
   private var keep: Keep?
 
-  /// The passed-over identifiers of a record that could not be replaced, and may be cut off.
-  private var lost: PassedOverRecord?
+  /// A record that could not be replaced, and may be cut off.
+  private var lost: RunProgress?
 
   /// Stores a record, which may replace the last one, and syncs it on request.
   package typealias Keep = (
@@ -112,7 +112,7 @@ package final class Checkpoint {
       progress =
         try latest.map { try JSONDecoder().decode(RunProgress.self, from: Data($0.payload)) }
         ?? RunProgress()
-      progress.passedOver = nil
+      progress = progress.repeatable
     } catch {
       throw BatchError(
         .damagedFile,
@@ -172,8 +172,8 @@ package final class Checkpoint {
     replaceable = nil
     let record = progress.following(lost)
     if let last, time - last.after < time / 100, progress.state.isGoingOn, last.progress.isShort {
-      let joined = record.following(last.progress.passedOver)
-      lost = joined.passedOver
+      let joined = record.following(last.progress)
+      lost = joined
       try append(.progress(joined), replacingLast: true, sync: sync)
       replaceable = (joined, last.after)
     } else {
@@ -183,9 +183,7 @@ package final class Checkpoint {
       }
     }
     lost = nil
-    self.progress = progress
-    // The record now contains them; later records must not.
-    self.progress.passedOver = nil
+    self.progress = progress.repeatable
   }
 
   private func append(
@@ -214,12 +212,31 @@ package final class Checkpoint {
 
   package func passedOver() throws(BatchError) -> RowOutcomes.PassedOverPositions {
     var passedOver = RowOutcomes.PassedOverPositions()
-    if path.isEmpty { return passedOver }
+    try forEachProgress { progress throws(ByteReader.Damage) in
+      try progress.passedOver?.apply(to: &passedOver)
+    }
+    return passedOver
+  }
+
+  /// The complete files of an export to a folder that is in progress, in order.
+  package func closedParts() throws(BatchError) -> [ExportPart] {
+    var closed: [ExportPart] = []
+    try forEachProgress { progress in
+      guard let parts = progress.parts else { return }
+      if parts.current == nil { closed = [] }
+      closed += parts.closed
+    }
+    return closed
+  }
+
+  private func forEachProgress(
+    _ body: (RunProgress) throws(ByteReader.Damage) -> Void
+  ) throws(BatchError) {
+    if path.isEmpty { return }
     try IdentifierFile(opening: path).forEachRecord { record throws(BatchError) in
       guard record.kind == CheckpointEntry.progressKind else { return }
       do {
-        let progress = try JSONDecoder().decode(RunProgress.self, from: Data(record.payload))
-        try progress.passedOver?.apply(to: &passedOver)
+        try body(JSONDecoder().decode(RunProgress.self, from: Data(record.payload)))
       } catch {
         throw BatchError(
           .damagedFile,
@@ -230,7 +247,6 @@ package final class Checkpoint {
         )
       }
     }
-    return passedOver
   }
 
   /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, …, and returns it.

@@ -60,6 +60,8 @@ package struct RunProgress: Codable, Sendable {
   /// How many texts in that part are not UTF-8, and were replaced or encoded.
   package var invalidTexts: Int?
   package var outputIdentity: FileIdentity?
+  /// The files of an export to a folder; nil for any other work.
+  package var parts: ExportPartsRecord?
   package var throttle: String?
   /// How long the throttle has held the run, over all resumptions.
   package var throttledSeconds: Double?
@@ -108,13 +110,26 @@ package struct RunProgress: Codable, Sendable {
   package var awaitsAcknowledgement: Bool { state.isFinished && isAcknowledged == false }
 
   /// Whether another record may repeat what this one passes over.
-  var isShort: Bool { passedOver?.pieces.count ?? 0 < PassedOverRecord.byteLimit / 16 }
+  var isShort: Bool {
+    passedOver?.pieces.count ?? 0 < PassedOverRecord.byteLimit / 16
+      && parts?.closed.count ?? 0 < 500
+  }
 
-  /// This record with what an earlier one passes over.
-  func following(_ earlier: PassedOverRecord?) -> RunProgress {
-    guard let earlier else { return self }
+  /// This record with what only an earlier one has, which it replaces.
+  func following(_ earlier: RunProgress?) -> RunProgress {
     var joined = self
-    joined.passedOver = passedOver?.following(earlier) ?? earlier
+    if let earlier = earlier?.passedOver {
+      joined.passedOver = passedOver?.following(earlier) ?? earlier
+    }
+    if let earlier = earlier?.parts { joined.parts = parts?.following(earlier) ?? earlier }
     return joined
+  }
+
+  /// This record without what later ones must not repeat.
+  var repeatable: RunProgress {
+    var progress = self
+    progress.passedOver = nil
+    progress.parts?.closed = []
+    return progress
   }
 }

@@ -4,8 +4,12 @@ import BatchPlatform
 /// The only writer of an export's file; it has its own thread.
 package actor ExportWriter {
   private let executor = ThreadExecutor(label: "batch.output")
-  private let file: ExportFile
-  /// The rows of a file whose rows are in groups; nil for a file of plain lines.
+  private var file: ExportFile
+  /// The files of the folder, if the export has one; `file` is the one in progress.
+  private let files: ExportFiles?
+  /// The format of a file whose rows are in groups; nil for a file of plain lines.
+  private let format: GroupFormat?
+  /// The rows that are in no group yet.
   private var groups: (any RowGrouping & ~Copyable)?
   private let overwrites: Bool
   /// The positions whose rows are in the file, or that failed.
@@ -23,19 +27,21 @@ package actor ExportWriter {
     unsafe executor.asUnownedSerialExecutor()
   }
 
-  /// Continues a file with the rows of the positions `done`, except those that `failed`.
+  /// Continues the output with the rows of the positions `done`, except those that `failed`.
   ///
   /// `invalidTexts` counts the texts in these rows that are not UTF-8. If `overwrites` is true, the
   /// complete file may replace another.
   package init(
-    _ file: sending ExportFile,
+    _ output: sending ExportOutput,
     _ format: GroupFormat?,
     done: DoneRanges,
     failed: [FailedIdentifier],
     invalidTexts: Int,
     overwrites: Bool
   ) {
-    self.file = file
+    file = output.file
+    files = output.files
+    self.format = format
     groups = format?.makeGroups()
     self.done = done
     self.failed = failed
@@ -56,6 +62,7 @@ package actor ExportWriter {
       throw policy.refusal(failure.error)
     }
     if groups == nil {
+      try makeRoom(for: lines.bytes.count)
       try file.append(lines.bytes)
       record(result, at: positions, chunks: 1)
       invalidTexts += lines.invalidTexts
@@ -79,10 +86,22 @@ package actor ExportWriter {
 
   /// Appends a group with the rows of all chunks that wait.
   private func append(_ group: RowGroup) throws(BatchError) {
+    try makeRoom(for: group.bytes.count)
     try file.append(group.bytes)
     invalidTexts += group.invalidTexts
     recordWaiting()
   }
+
+  /// Begins another file of the folder if the present one has no room.
+  private func makeRoom(for bytes: Int) throws(BatchError) {
+    guard let files, files.isFull(file, for: bytes) else { return }
+    try format?.writeEnd(to: file)
+    try file.synchronize()
+    file = try files.next(after: file, from: end)
+  }
+
+  /// The position after those whose rows are in files.
+  private var end: Int { done.rows.last?.next ?? 0 }
 
   private func recordWaiting() {
     for (positions, result, chunks) in waiting { record(result, at: positions, chunks: chunks) }
@@ -93,6 +112,7 @@ package actor ExportWriter {
   private func record(_ result: ChunkResult, at positions: Range<Int>, chunks: Int) {
     if positions.isEmpty, chunks == 0 { return }
     done.insert(DoneRanges.Row(positions, outcomes: result.outcomes, chunks: chunks))
+    files?.count(result.outcomes.succeeded)
     passedOver.append(result.passedOver, from: positions.lowerBound)
     if result.failures.isEmpty { return }
     let now = Date.now.formatted(.iso8601)
@@ -142,7 +162,13 @@ extension ExportWriter: RunLedger {
     if !written.passedOver.pieces.isEmpty { progress.passedOver = written.passedOver }
     progress.outputBytes = written.byteCount
     progress.invalidTexts = written.invalidTexts
-    progress.outputIdentity = written.identity
+    progress.outputIdentity = files == nil ? written.identity : nil
+    if let files {
+      // Those of a record that could not be written are still there.
+      let closed = progress.parts?.closed ?? []
+      progress.parts = files.takeRecord(file, upTo: end)
+      progress.parts?.closed.insert(contentsOf: closed, at: 0)
+    }
     return written.failed.count == failedCount ? nil : written.failed
   }
 
@@ -150,12 +176,13 @@ extension ExportWriter: RunLedger {
     try executor.requireThread()
     if let group = groups?.takeGroup() { try append(group) }
     recordWaiting()
-    try groups?.writeEnd(to: file)
+    try format?.writeEnd(to: file)
   }
 
   /// Gives the complete file its final name.
   package func finish(_ progress: inout RunProgress) throws(BatchError) {
     try executor.requireThread()
+    if let files { return try files.publish(file, upTo: end) }
     try file.publish(replacing: overwrites)
   }
 }

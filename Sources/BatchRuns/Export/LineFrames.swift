@@ -33,9 +33,4 @@ package struct LineFrames: RowGrouping, Sendable {
     }
     return RowGroup(bytes: compression.frame(of: text), invalidTexts: invalidTexts)
   }
-
-  package mutating func writeEnd(to file: ExportFile) throws(BatchError) {
-    // No bytes are no file of either format.
-    if file.count == 0 { try file.append(compression.frame(of: [])) }
-  }
 }

@@ -14,9 +14,6 @@ package protocol RowGrouping: ~Copyable {
 
   /// Takes the rows since the last group; nil if there are none.
   mutating func takeGroup() -> RowGroup?
-
-  /// Appends what a file ends with after all its groups, unless it has it.
-  mutating func writeEnd(to file: ExportFile) throws(BatchError)
 }
 
 /// A whole group, as a file has it.
@@ -34,6 +31,15 @@ package enum GroupFormat: Sendable {
     switch self {
     case .parquet(let format): RowGroups(format)
     case .lines(let compression): LineFrames(compression)
+    }
+  }
+
+  /// Appends what a file ends with after all its groups, unless it has it.
+  func writeEnd(to file: ExportFile) throws(BatchError) {
+    switch self {
+    case .parquet(let format): try format.writeEnd(to: file)
+    // No bytes are no file of either format.
+    case .lines(let compression): if file.count == 0 { try file.append(compression.frame(of: [])) }
     }
   }
 }

@@ -77,10 +77,12 @@ package struct RowGroups: RowGrouping, ~Copyable {
       unsafe rows.withArray { unsafe group.append(bytes: $0, to: index) }
     }
   }
+}
 
+extension RowGroups.Format {
   /// Appends the footer of a file with all its groups, unless it has one.
-  package mutating func writeEnd(to file: ExportFile) throws(BatchError) {
-    let parquet = ParquetFile(columns: format.columns, createdBy: format.createdBy)
+  func writeEnd(to file: ExportFile) throws(BatchError) {
+    let parquet = ParquetFile(columns: columns, createdBy: createdBy)
     let end = file.count
     do {
       try parquet.writeFooter(bodyByteCount: end) {

@@ -38,10 +38,11 @@ extension RunSession {
     header: [UInt8],
     _ format: GroupFormat?,
     overwriting overwrites: Bool,
+    inParts settings: ExportFiles.Settings? = nil,
     permissions: FilePermissions
   ) throws(BatchError) -> ExportWriter {
     ExportWriter(
-      try outputFile(header: header, permissions: permissions),
+      try output(header: header, inParts: settings, permissions: permissions),
       format,
       done: done,
       failed: try failedOutput(),
@@ -103,6 +104,28 @@ extension RunSession {
         record = PassedOverRecord()
       }
     }
+  }
+
+  private func output(
+    header: [UInt8],
+    inParts settings: ExportFiles.Settings?,
+    permissions: FilePermissions
+  ) throws(BatchError) -> sending ExportOutput {
+    guard let settings else {
+      return ExportOutput(file: try outputFile(header: header, permissions: permissions))
+    }
+    let path = FilePath(checkpoint.metadata.output ?? "")
+    let folder = ExportFolder(path: path, permissions: permissions)
+    guard let current = progress.parts?.current else {
+      return try ExportFiles.begin(in: folder, ofRun: run, settings)
+    }
+    return try ExportFiles.resume(
+      in: folder,
+      ofRun: run,
+      settings,
+      after: checkpoint.closedParts(),
+      current
+    )
   }
 
   private func outputFile(

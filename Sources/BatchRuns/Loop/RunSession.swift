@@ -350,7 +350,7 @@ package final class RunSession {
     progress.recordedAt = host.date()
     progress.peakResidentBytes = max(progress.peakResidentBytes, host.peakBytes())
     try checkpoint.record(progress)
-    progress.passedOver = nil
+    progress = progress.repeatable
     recordedAt = host.now()
   }
 

@@ -186,7 +186,7 @@ extension JobPlan.Work {
   ) throws(BatchError) {
     if case .export(var action) = job.action {
       do throws(BatchError) {
-        action.file = try ExportFile.resolve(action.file)
+        if !action.isInParts { action.file = try ExportFile.resolve(action.file) }
       } catch {
         throw error.located(at: job.place(of: .exportFile))
       }

@@ -74,16 +74,6 @@ import Testing
       #expect(refused.status == 2)
       #expect(refused.errors.contains("export that this job did not make"), "\(refused.errors)")
     }
-    try job.directory.write(
-      JobText.export(
-        to: "x",
-        adding: ["action": ["type": "export", "folder": "f", "format": "csv"]]
-      ),
-      to: "sqlite.json"
-    )
-    let sqlite = try job.batch("validate", "sqlite.json")
-    #expect(sqlite.status == 2)
-    #expect(sqlite.errors.contains("only hosts that share a run on PostgreSQL"), "\(sqlite.errors)")
   }
 
   @Test(arguments: [("csv", "zstd", ".csv.zst"), ("ndjson", "gzip", ".ndjson.gz")])

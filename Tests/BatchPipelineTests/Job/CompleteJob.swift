@@ -65,9 +65,9 @@ enum CompleteJob {
     {
       "version": 1,
       "name": "orders",
-      "database": { "service": "shop" },
+      "database": { "path": "shop.db" },
       "source": { "entity": "orders", "everything": true },
-      "action": { "type": "export", "folder": "orders", "format": "csv" }
+      "action": { "type": "export", "folder": "orders", "format": "csv", "maximumFile": "256MB" }
     }
     """
 

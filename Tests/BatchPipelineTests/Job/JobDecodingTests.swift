@@ -416,23 +416,26 @@ import Testing
     #expect(error?.description == expected)
   }
 
-  @Test func `an export to a folder is accepted only on PostgreSQL`() throws {
+  @Test func `an export to a folder may limit its files, but not on PostgreSQL`() throws {
     let job = try Job(
       json: Array(CompleteJob.parts.utf8),
       file: "j.json",
       baseDirectory: "/jobs"
     )
     #expect(
-      job.action == .export(.init(file: "/jobs/orders", format: .csv, isInParts: true))
+      job.action
+        == .export(
+          .init(file: "/jobs/orders", format: .csv, isInParts: true, maximumFile: 256_000_000)
+        )
     )
     #expect(job.place(of: .exportFolder) == "j.json:6:43: action.folder")
-    let local = CompleteJob.parts.replacing(#""service": "shop""#, with: #""path": "x.db""#)
-    let error = #expect(throws: BatchError.self) { try Job(json: Array(local.utf8)) }
-    #expect(
-      error?.description
-        == "job.json:6:43: action.folder: only hosts that share a run on PostgreSQL write parts; "
-        + "write file instead, with the name of the output"
-    )
+    let shared = CompleteJob.parts.replacing(#""path": "shop.db""#, with: #""service": "x""#)
+    let error = #expect(throws: BatchError.self) { try Job(json: Array(shared.utf8)) }
+    #expect(error?.description.contains("action.maximumFile: ") == true, "\(error as Any)")
+    #expect(error?.description.contains("each span of a run on PostgreSQL is one file") == true)
+    let file = CompleteJob.parts.replacing(#""folder""#, with: #""file""#)
+    let other = #expect(throws: BatchError.self) { try Job(json: Array(file.utf8)) }
+    #expect(other?.description.contains("only exports to a folder have it") == true)
   }
 
   @Test(arguments: [

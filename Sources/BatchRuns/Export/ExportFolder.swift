@@ -1,18 +1,19 @@
-#if PostgreSQL
-import BatchJobs
-import BatchRuns
-import BatchIdentifiers
+package import BatchIdentifiers
 import BatchPlatform
-import SystemPackage
+package import SystemPackage
 
-/// The folder of an export that hosts share: the parts, and the manifest that names them.
+/// The folder of an export in parts, and the manifest that names them.
 ///
-/// Each host has its own folder, or all share one.
-struct ExportFolder: Sendable {
+/// Hosts that share a run have a folder each, or all share one.
+package struct ExportFolder: Sendable {
   private static let manifestName = "manifest.json"
 
   let path: FilePath
   let permissions: FilePermissions
+
+  package init(path: FilePath, permissions: FilePermissions) {
+    (self.path, self.permissions) = (path, permissions)
+  }
 
   private var manifest: FilePath { path.appending(Self.manifestName) }
 
@@ -26,7 +27,11 @@ struct ExportFolder: Sendable {
     return try? JSONDecoder().decode(Manifest.self, from: bytes)
   }
 
-  func refuse(unlessFor job: Job, overwriting overwrites: Bool) throws(BatchError) {
+  /// Refuses a folder with an export of another job, unless it may be overwritten.
+  package func refuse(
+    unlessForJob job: String,
+    overwriting overwrites: Bool
+  ) throws(BatchError) {
     switch FileSystem.kind(of: path) {
     case .nothing: return
     case .folder: break
@@ -38,7 +43,7 @@ struct ExportFolder: Sendable {
         remedy: "name a new folder, or one of an earlier run of this job"
       )
     }
-    guard !overwrites, FileSystem.status(of: manifest) != nil, existing()?.job != job.name else {
+    guard !overwrites, FileSystem.status(of: manifest) != nil, existing()?.job != job else {
       return
     }
     throw BatchError(
@@ -49,12 +54,12 @@ struct ExportFolder: Sendable {
     )
   }
 
-  func make() throws(BatchError) {
+  package func make() throws(BatchError) {
     try FileSystem.makeFolder(path, permissions: FilePermissions(rawValue: 0o777))
   }
 
   /// Begins a part, which gets its name when it is published.
-  func makeFile(named name: String) throws(BatchError) -> NewFile {
+  package func makeFile(named name: String) throws(BatchError) -> NewFile {
     try NewFile(for: path.appending(name), permissions: permissions)
   }
 
@@ -62,7 +67,7 @@ struct ExportFolder: Sendable {
   ///
   /// Processes that share a folder remove files that are not in their export. If they use two
   /// servers that both act as the primary, they remove files of each other's export.
-  func require(_ parts: [ExportPart]) throws(BatchError) {
+  package func require(_ parts: [ExportPart]) throws(BatchError) {
     for part in parts {
       let file = path.appending(part.file)
       guard FileSystem.status(of: file)?.size != Int64(part.bytes) else { continue }
@@ -75,22 +80,50 @@ struct ExportFolder: Sendable {
     }
   }
 
+  /// Why a file of an unfinished export differs from what was written; nil if none does.
+  package func loss(of parts: [ExportPart], _ current: ExportPart) -> String? {
+    for part in parts + [current] {
+      let size = FileSystem.status(of: path.appending(part.file))?.size ?? -1
+      let isWhole = part == current ? size >= part.bytes : size == part.bytes
+      if !isWhole { return "\(path.appending(part.file).string) is gone, or not as it was written" }
+    }
+    return nil
+  }
+
+  /// Removes the files of a run, unless the manifest names the run.
+  ///
+  /// - Parameters:
+  ///   - run: The run.
+  ///   - others: Files that stay.
+  /// - Returns: The removed files.
+  @discardableResult
+  package func removeParts(ofRun run: String, but others: Set<String>) -> [FilePath] {
+    if existing()?.run == run { return [] }
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? []
+    let removed = names.filter {
+      $0.hasPrefix(ExportPart.prefix(ofRun: run)) && !others.contains($0)
+    }
+    for name in removed { remove(name) }
+    return removed.map { path.appending($0) }
+  }
+
   private func remove(_ name: String) {
     try? FileSystem.remove(path.appending(name))
   }
 
   /// Publishes the manifest, and removes files of the previous export and of hosts that have lost
   /// their spans; may be repeated, and called by every host.
-  func publish(
-    _ bytes: [UInt8],
-    naming parts: [ExportPart],
-    ofRun run: String
+  package func publish(
+    _ parts: [ExportPart],
+    ofRun run: String,
+    _ form: ExportForm
   ) throws(BatchError) {
     let earlier = existing()
+    let bytes = form.manifest(ofRun: run, parts)
     try NewFile.write(bytes, to: manifest, permissions: permissions)
     let named = Set(parts.map(\.file))
-    let own = ExportParts.prefix(ofRun: run)
-    let old = earlier.map { ExportParts.prefix(ofRun: $0.run) }
+    let own = ExportPart.prefix(ofRun: run)
+    let old = earlier.map { ExportPart.prefix(ofRun: $0.run) }
     for name in (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? [] {
       // Another live process may be writing a file of this run that has no name yet.
       let isOfOwn = name.hasPrefix(own)
@@ -99,4 +132,3 @@ struct ExportFolder: Sendable {
     }
   }
 }
-#endif
