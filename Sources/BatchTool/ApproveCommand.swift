@@ -31,7 +31,7 @@ struct ApproveCommand: AsyncParsableCommand {
     let missing = planned.approvals - approvals.count
     try Terminal.print(
       "approved the plan \(planned.short): \(approvals.count) of \(planned.approvals)"
-        + (missing > 0 ? ", \(missing) more to go" : "; batch run \(job.quotedForShell) goes on")
+        + (missing > 0 ? ", \(missing) more to go" : "; batch run then goes on with it")
     )
   }
 }

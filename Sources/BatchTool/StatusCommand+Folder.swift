@@ -63,6 +63,7 @@ extension StatusCommand {
       try Terminal.printJSON(entries, pretty: true)
     } else if rows.isEmpty {
       try Terminal.print("there is no job file in \(job)")
+      if judge != nil { worst = .refused }
     } else {
       let lines = TextLayout.labelled(rows, width: Terminal.outputColumns, gap: 1)
       try Terminal.print(lines.joined(separator: "\n"))

@@ -88,7 +88,10 @@ enum SummaryText {
     facts += summary.reasons.map { ("\($0.count.grouped) failed", words(for: $0)) }
     for attempt in summary.failedAttempts {
       let end = attempt.endedAt.map { ", at \($0)" } ?? ""
-      let reason = attempt.reasons.first.map { "; most often \(words(for: $0))" } ?? ""
+      let reason =
+        attempt.reasons.first.map {
+          "; \($0.count > 1 ? "most often" : "such as") \(words(for: $0))"
+        } ?? ""
       facts.append(("before a retry", "\(attempt.failed.grouped) failed\(end)\(reason)"))
     }
     // Of a run that is remembered without its start, only the counts are left.

@@ -113,7 +113,8 @@ struct VerifyCommand: AsyncParsableCommand {
         showing: limit
       )
     } catch {
-      guard error.code == .noUndo else { throw error }
+      let isLoad = ((try? runRecords(named: jobs[0]))?.cause as? Job)?.action.kind == .load
+      guard error.code == .noUndo, !isLoad else { throw error }
       var error = error
       error.remedy = "give a copy of the database from before the run with --against"
       throw error

@@ -148,6 +148,20 @@ import Testing
     #expect(try changed() == "0")
   }
 
+  @Test func `an approval is of the job that is named`() throws {
+    try writeJob()
+    #expect(try batch("run", "job.json").status == 7)
+    let plan = try plan()
+    try writeJob(["n": "99"])
+    let other = try batch("approve", "job.json", "--plan", plan)
+    #expect(other.status == 2 && !other.errors.contains("whoever began"), "\(other.errors)")
+    try writeJob()
+    #expect(
+      try batch("approve", "job.json", "--plan", plan).errors.contains("whoever began the run")
+    )
+    #expect(try changed() == "0")
+  }
+
   @Test func `a program's run executes only the plan that it names`() throws {
     try directory.write(
       JobText.update(where: "id > 10", adding: ["chunk": ["size": 10]]),

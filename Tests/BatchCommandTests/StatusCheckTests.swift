@@ -71,6 +71,15 @@ import Testing
     #expect(try check("a.json", expecting: 0).contains("completed"))
   }
 
+  @Test func `a check of a folder without jobs fails`() throws {
+    try FileManager.default.createDirectory(
+      atPath: directory.file("none"),
+      withIntermediateDirectories: false
+    )
+    #expect(try check("none", expecting: 2).contains("there is no job file in none"))
+    #expect(try BatchProgram.run("status", "none", in: directory).status == 0)
+  }
+
   @Test func `a run whose last hook does not end says what it waits for`() throws {
     for name in ["begun", "go"] { #expect(mkfifo(directory.file(name), 0o600) == 0) }
     let hooks = ["onFinish": ["/bin/sh", "-c", "echo begun > begun; cat go"]]

@@ -156,6 +156,8 @@ struct FileRecords: RunRecords {
     guard let planned = checkpoint.unapprovedPlan(of: cause), !checkpoint.progress.state.isFinished
     else { throw .noApprovalAwaited(ofJob: cause.name, at: checkpoint.path.string) }
     try planned.requireName(name, at: checkpoint.path.string)
+    // Whoever approves may look at the file that they name.
+    if let job = cause as? Job { try checkpoint.refuse(unless: job, nil) }
     guard checkpoint.owner != geteuid() else { throw .ownApproval(at: checkpoint.path.string) }
     try ApprovalFiles.approve(planned, in: cause.files)
     return (planned, checkpoint.approvals(of: cause))

@@ -64,7 +64,7 @@ extension UndoWork {
     of run: BatchRun,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) -> TableRecord? {
-    try request.refuseExport()
+    try request.refuseUnsupported()
     guard let job = request.cause as? Job, let server = job.sharedServer else { return nil }
     try run.options.check()
     return try TableRecord(
@@ -109,8 +109,16 @@ extension Verification {
 }
 
 extension UndoRequest {
-  /// Refuses an export from a server to one file, which is recorded beside that file.
-  fileprivate func refuseExport() throws(BatchError) {
+  /// Refuses a load into a server, and an export from one to a file, which is recorded beside that file.
+  fileprivate func refuseUnsupported() throws(BatchError) {
+    if let job = cause as? Job, job.database.server != nil, job.action.kind == .load {
+      throw BatchError(
+        .noUndo,
+        "the undo of a load does not work on PostgreSQL yet",
+        at: job.place(of: JobPath("action")),
+        remedy: "delete the rows that it has inserted, by a job with their keys or a condition"
+      )
+    }
     guard let job = cause as? Job, job.database.server != nil, job.sharedServer == nil else {
       return
     }
@@ -121,7 +129,7 @@ extension UndoRequest {
 extension UndoReport {
   /// The effect of undoing a run on a server; nil if the run is recorded in a file.
   init?(onServer request: UndoRequest, showing limit: Int) async throws(BatchError) {
-    try request.refuseExport()
+    try request.refuseUnsupported()
     guard let job = request.cause as? Job, job.sharedServer != nil else { return nil }
     self = try await job.inSession { session throws(BatchError) in
       let plan = try PostgresPlan(undoing: request, of: job, in: session)

@@ -119,7 +119,10 @@ extension PostgresSession {
         try savepoint { () throws(BatchError) in try body(part) }
       } catch {
         if isLost { throw error }
-        if error.isAboutAmount, bisection.split(part) { continue }
+        if error.isAboutAmount {
+          if bisection.split(part) { continue }
+          throw naming(error, part.lowerBound)
+        }
         guard isAboutRows(error) else { throw error }
         guard policy != .failChunk || part.count > 1 else {
           throw naming(error, part.lowerBound)

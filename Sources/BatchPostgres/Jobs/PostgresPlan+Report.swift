@@ -257,7 +257,11 @@ extension PostgresPlan {
 
   var firingTriggers: [String] {
     guard let event else { return [] }
-    return table.triggers.filter { $0.isEnabled && $0.events.contains(event) }.map {
+    let set = Set(changedColumns)
+    return table.triggers.filter { trigger in
+      trigger.isEnabled && trigger.events.contains(event)
+        && (event != "UPDATE" || trigger.columns.isEmpty || !set.isDisjoint(with: trigger.columns))
+    }.map {
       "\($0.name), \($0.isForEachRow ? "each row" : "each statement"), calls \($0.function)"
     }
   }

@@ -104,6 +104,69 @@ extension PostgresPlan {
     }
   }
 
+  /// What an undo leaves as the run made it, in words.
+  package func leftovers(in session: PostgresSession) throws(BatchError) -> [String] {
+    guard case .undo(let undo, let undone) = work else { return [] }
+    let table = query.table
+    var messages: [String] = []
+    if undo.records.isDeletion, case .delete(let delete) = job.action, let name = delete.archive,
+      let archive = try? PostgresTable(named: name, in: session),
+      let copies = try copies(in: archive, of: table, undo.key, session)
+    {
+      messages.append(copies)
+    }
+    let set = Set(undone.recorded.columns)
+    let event = undo.records.isDeletion ? "DELETE" : "UPDATE"
+    let keys = table.referrers.filter { key in
+      let action = undo.records.isDeletion ? key.onDelete : key.onUpdate
+      return !["NO ACTION", "RESTRICT"].contains(action)
+        && (undo.records.isDeletion || !set.isDisjoint(with: key.targetColumns))
+    }.map { "in \($0.table) by the foreign key \($0.name.quotedForMessage)" }
+    let triggers = table.triggers.filter { trigger in
+      trigger.isEnabled && trigger.events.contains(event)
+        && (undo.records.isDeletion || trigger.columns.isEmpty
+          || !set.isDisjoint(with: trigger.columns))
+    }.map { "by the trigger \($0.name.quotedForMessage)" }
+    let others = Set(keys + triggers).sorted()
+    if !others.isEmpty {
+      messages.append(
+        "not undone: what the run may have changed or deleted \(others.joined(separator: ", "))"
+      )
+    }
+    return messages
+  }
+
+  /// The copies of restored rows in an archive that have the same values; nil if there are none.
+  ///
+  /// A copy with other data stays, since that data exists nowhere else.
+  private func copies(
+    in archive: PostgresTable,
+    of table: PostgresTable,
+    _ key: PostgresKey,
+    _ session: PostgresSession
+  ) throws(BatchError) -> String? {
+    let names = table.columns.map(\.name).filter { name in
+      archive.columns.contains { $0.name == name }
+    }
+    let keys = key.columns.map(\.name)
+    guard keys.allSatisfy(names.contains) else { return nil }
+    func row(_ alias: String) -> String {
+      "ROW(\(names.map { "\(alias).\(PostgresName.quoted($0))" }.joined(separator: ", ")))"
+    }
+    let matches = keys.map {
+      "copy.\(PostgresName.quoted($0)) = original.\(PostgresName.quoted($0))"
+    }
+    let condition =
+      (matches + ["pg_catalog.record_image_eq(\(row("copy")), \(row("original")))"])
+      .joined(separator: " AND ")
+    let count = try session.text(
+      "SELECT count(*) FROM \(archive.sql) AS copy JOIN \(table.sql) AS original ON \(condition)"
+    )
+    guard let count = count.flatMap({ Int($0) }), count > 0 else { return nil }
+    return "not undone: \(count.grouped) \(count == 1 ? "copy" : "copies") in \(archive.title);"
+      + " this removes them: DELETE FROM \(archive.sql) AS copy USING \(table.sql) AS original WHERE \(condition)"
+  }
+
   /// The run that is undone; nil for a job.
   var undone: UndoneRun? {
     if case .undo(_, let undone) = work { undone } else { nil }

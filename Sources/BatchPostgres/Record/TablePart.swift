@@ -273,10 +273,20 @@ package final class TablePart: RunPart {
       hasEndedRun = try await own.persistently(within: lease) { session throws(BatchError) in
         try tables.finish(run, by: host, in: session)
       }
+      guard hasEndedRun, let leftovers = try? await leftovers() else { return }
+      for message in leftovers { onEvent(.message(message)) }
     } catch {
       guard error.code == .interrupted else { throw error }
       // The next run does the rest.
       self.ending = .stopped
+    }
+  }
+
+  /// A problem here must not fail an undo that is complete.
+  private func leftovers() async throws(BatchError) -> [String] {
+    guard plan.undone != nil else { return [] }
+    return try await own.persistently(within: lease) { [plan] session throws(BatchError) in
+      try plan.leftovers(in: session)
     }
   }
 

@@ -129,7 +129,7 @@ package struct TableRecords: RunRecords {
         try tables.lock(job: work.cause.name, in: session)
         let hosts = try tables.hosts(ofRun: run.run, in: session)
         guard run.state == .running,
-          hosts.contains(where: { $0.isAlive(within: work.cause.database.lease) })
+          hosts.contains(where: { $0.isAlive(within: work.cause.database.lease) && !$0.isMissing })
         else {
           throw work.cause.words(
             of: BatchError(
@@ -197,11 +197,15 @@ package struct TableRecords: RunRecords {
         guard run.state == .running, let planned = try tables.unapprovedPlan(of: run, in: session)
         else { throw BatchError.noApprovalAwaited(ofJob: work.cause.name, at: place) }
         try planned.requireName(name, at: place)
+        // Whoever approves may look at the file that they name.
+        if case .job(let job, _) = work { try run.described().refuse(unless: job, nil, at: place) }
         let before = try tables.approvals(of: planned, ofRun: run.run, in: session)
         try tables.approve(planned, ofRun: run.run, in: session)
         let approvals = try tables.approvals(of: planned, ofRun: run.run, in: session)
         guard approvals.count > before.count else { throw BatchError.ownApproval(at: place) }
-        try tables.note([OperatorAction(.approved)], of: run.run, in: session)
+        if let own = approvals.last {
+          try tables.note([OperatorAction(own)], of: run.run, in: session)
+        }
         return (planned, approvals)
       }
     }
@@ -285,9 +289,12 @@ extension NextStep {
           options.givenParameters(of: job, for: RunIdentity(metadata)),
           at: run.place ?? metadata.run
         )
-        if case .join = decision, metadata.planned != nil || metadata.canary != nil {
+        if case .join = decision,
+          (try? options.parameters(of: job, for: RunIdentity(metadata))) != nil
+        {
           let identity = RunIdentity(metadata)
           let plan = try work.plan(of: identity, metadata, options, in: session)
+          try run.record.refuse(unless: plan)
           try metadata.refuse(
             unlessPlanned: job,
             options,

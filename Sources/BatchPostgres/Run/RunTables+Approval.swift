@@ -36,7 +36,7 @@ extension RunTables {
     )
     let found = try session.execute(
       """
-      SELECT a.user_name, a.host, to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+      SELECT CASE WHEN a.role = a.user_name THEN a.user_name ELSE a.user_name || ' as ' || a.role END, a.host, to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
       FROM \(approval) AS a JOIN \(self.run) AS r USING (run)
       WHERE a.run = $1::uuid AND a.digest = $2 AND (a.role <> r.role OR a.user_name <> $3) ORDER BY a.at
       """,

@@ -132,9 +132,10 @@ extension RunTables {
     guard undo?.isPartial ?? true else { return nil }
     return BatchError(
       .otherRun,
-      "run \(last.run) was not finished, and only a part of it was undone: a new run would change the other rows again",
+      "run \(last.run) was not finished, and not all of its rows were undone: a new run would change the others again",
       at: session.address.description,
-      remedy: "undo the rest first, or start over with --fresh"
+      remedy:
+        "undo the rest first, with --overwrite what others have changed, or start over with --fresh"
     )
   }
 

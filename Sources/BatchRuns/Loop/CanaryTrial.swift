@@ -60,6 +60,16 @@ package struct CanaryTrial: Sendable {
     }
   }
 
+  /// What joining a run does while its trial is not over, in words.
+  package var wordsOfJoining: String {
+    switch canary.wait {
+    case .pause: "resumes the unfinished run, which waits after its canary until batch resume"
+    case .time: "resumes the unfinished run, which waits after its canary"
+    case .verification:
+      "verifies the canary again, and resumes the run only if its rows are as the run left them"
+    }
+  }
+
   /// Refuses to go on with the rest of the run if too many rows of the canary have failed.
   package func refuse(failures failed: Int) throws(BatchError) {
     guard let share = canary.stopAfter, Double(failed) > Double(count) * share else { return }

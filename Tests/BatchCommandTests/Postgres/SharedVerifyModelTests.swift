@@ -74,7 +74,13 @@ private struct VerifiedTable {
       ["c * 1.5", "round(c, 1)", "c::float8"],
       "coalesce(c, 0) + 0.0000001"
     ),
-    Kind("numeric", "i", ["c + 0.10"], "(coalesce(c, 0)::text || '.0')::numeric"),
+    // An equal value with one digit more.
+    Kind(
+      "numeric",
+      "i",
+      ["c + 0.10"],
+      "(coalesce(c, 0)::text || CASE WHEN scale(c) > 0 THEN '0' ELSE '.0' END)::numeric"
+    ),
     Kind("numeric(10, 2)", "i / 3.0", ["c / 7", "1e3"], "coalesce(c, 0) + 0.01"),
     Kind(
       "float8",
