@@ -55,6 +55,10 @@ struct PlanText {
       ("entity", key.isEmpty ? report.entity : "\(report.entity), identified by \(key)"),
       ("matches", matches),
     ]
+    if let increment = report.increment {
+      let first = increment.from == nil ? " (first increment: no earlier one is recorded)" : ""
+      facts.append(("increment", increment.words + first))
+    }
     if let canary = job.canary, canary.rows < report.matches, report.next == "begin" {
       facts.append(
         ("canary", "\(Format.count(canary.rows, "row")) first, then \(canary.wait.words)")

@@ -69,6 +69,7 @@ enum SummaryText {
       (outcome.0, String(repeating: " ", count: width - count.count) + count)
     }
     if summary.peakWALBytes > 0 { facts.append(("peak WAL", Format.bytes(summary.peakWALBytes))) }
+    if let increment = summary.increment { facts.append(("increment", increment.words)) }
     if let output = summary.output { facts.append(("output", output)) }
     if summary.invalidTexts > 0 {
       facts.append(("not UTF-8", Format.count(summary.invalidTexts, "text")))

@@ -15,6 +15,7 @@ import BatchPostgres
     try outputs.printApproval()
     try outputs.printRuns()
     try outputs.printAfterwards()
+    try outputs.printIncrements()
     try outputs.printVerifications()
     try outputs.printRehearsals()
     #if PostgreSQL
@@ -234,6 +235,20 @@ private struct Outputs {
       try check(["run", "job.json"], as: "event", in: directory)
       if kept == 40 { try reader.execute("COMMIT") }
     }
+  }
+
+  mutating func printIncrements() throws {
+    let directory = try TemporaryDirectory()
+    try TestDatabase.makeNumbers(5, in: directory)
+    let source: [String: Any] = ["entity": "numbers", "since": ["column": "id"]]
+    let job = try JobText.export(to: "out-{runID}.ndjson", adding: ["source": source])
+    try directory.write(job, to: "job.json")
+    for _ in 0..<2 {
+      try check(["plan", "job.json"], as: "plan", in: directory)
+      try check(["run", "job.json"], as: "event", in: directory)
+    }
+    try check(["status", "job.json"], as: "status", in: directory)
+    try check(["history", "job.json"], as: "history", in: directory)
   }
 
   mutating func printVerifications() throws {

@@ -18,6 +18,12 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     .encoded(EncodedKey([.blob(bytes)]))
   }
 
+  /// Makes a key from its form in URIs; nil if the text is not that of a key.
+  package init?(_ text: String) {
+    guard let key = KeyReference.parse(Array(text.utf8).span) else { return nil }
+    self = key
+  }
+
   /// The components of the key, one per column.
   public var components: [KeyComponent] {
     switch self {

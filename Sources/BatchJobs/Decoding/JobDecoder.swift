@@ -211,8 +211,16 @@ extension JobDecoder {
     source.recheck = section.oneOf("recheck") ?? source.recheck
     source.identifiers = section.path("identifiers")
     source.key = section.strings("key")
+    source.since = section.section("since", insteadOf: "column", decodeSince)
     section.finish(later: ["csv", "ndjson"])
     return source
+  }
+
+  private func decodeSince(_ section: inout JobSection) -> Job.Source.Since {
+    let column = section.string("column", required: true)
+    let lag = section.lag("lag")
+    section.finish()
+    return Job.Source.Since(column ?? "", lag: lag)
   }
 
   /// Decodes an action, and the table that it names, if it selects no rows of one.

@@ -201,6 +201,16 @@ extension JobSection {
     }
   }
 
+  mutating func lag(_ key: String) -> Job.Source.Since.Lag? {
+    if case .integer(let count)? = member(key, required: false)?.content {
+      return .values(Int(count))
+    }
+    return quantity(key, expected: "a time such as \"10m\", or a number of values") {
+      text throws(BatchError) in
+      .time(try Duration(parsing: text))
+    }
+  }
+
   /// Reads what a run waits for after its canary: `pause`, `verify`, or a time.
   mutating func canaryWait(_ key: String) -> Job.Canary.Wait? {
     quantity(key, expected: "\"pause\", \"verify\", or a time such as \"5m\"") {

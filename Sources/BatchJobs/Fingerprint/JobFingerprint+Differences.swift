@@ -89,7 +89,8 @@ private struct Facts {
       "fetch": "the fetch",
     ]
     let keys = [
-      "store", "entity", "query", "key", "where", "orderBy", "limit", "everything", "identifiers",
+      "store", "entity", "query", "key", "where", "orderBy", "limit", "everything", "since",
+      "identifiers",
       "foreignKeys", "undo", "fetch",
     ]
     for key in keys { state(names[key] ?? key, members[key]) }

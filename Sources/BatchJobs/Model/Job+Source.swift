@@ -24,6 +24,8 @@ extension Job {
     public var identifiers: FilePath?
     /// The columns that identify a row of a query, a view or a table without a key.
     public var key: [String]?
+    /// Exports only the rows that have changed since the last completed run; nil for all.
+    public var since: Since?
 
     /// Makes a source; all but the entity have defaults.
     public init(
@@ -34,7 +36,8 @@ extension Job {
       everything: Bool = false,
       recheck: Recheck = .row,
       identifiers: FilePath? = nil,
-      key: [String]? = nil
+      key: [String]? = nil,
+      since: Since? = nil
     ) {
       self.entity = entity
       self.where = `where`
@@ -44,6 +47,7 @@ extension Job {
       self.recheck = recheck
       self.identifiers = identifiers
       self.key = key
+      self.since = since
     }
 
     /// Makes a source from the rows of a SELECT statement, which some of its columns identify.
@@ -54,7 +58,8 @@ extension Job {
       orderBy: [OrderTerm] = [],
       limit: Int? = nil,
       recheck: Recheck = .row,
-      identifiers: FilePath? = nil
+      identifiers: FilePath? = nil,
+      since: Since? = nil
     ) {
       self.init(
         entity: Self.queryEntity,
@@ -63,7 +68,8 @@ extension Job {
         limit: limit,
         recheck: recheck,
         identifiers: identifiers,
-        key: key
+        key: key,
+        since: since
       )
       self.query = query
     }

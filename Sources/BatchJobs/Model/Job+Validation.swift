@@ -15,7 +15,8 @@ extension Job {
 
   func problems() -> [JobProblem] {
     identityProblems() + databaseProblems() + serverProblems() + parameterProblems()
-      + sourceProblems() + selectionProblems() + actionProblems() + tuningProblems()
+      + sourceProblems() + selectionProblems() + sinceProblems() + actionProblems()
+      + tuningProblems()
       + collidingFileProblems(reading: source.identifiers, writing: exportedFile)
   }
 }
@@ -460,7 +461,7 @@ extension JobProblem {
     self.init(JobPath(key), message, remedy: remedy)
   }
 
-  fileprivate static func empty(_ path: JobPath) -> JobProblem {
+  static func empty(_ path: JobPath) -> JobProblem {
     .init(path, "is empty", remedy: "give it a value")
   }
 }

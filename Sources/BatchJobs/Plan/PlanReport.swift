@@ -184,6 +184,8 @@ public struct PlanReport: Sendable, Encodable {
   public package(set) var digest: String?
   /// What a load reads; nil for other actions.
   public package(set) var load: Load?
+  /// The range of rows that an export of what changed has; nil for other work.
+  public package(set) var increment: ExportedRange?
   /// The types of the columns of a Parquet file, by name; nil for other outputs.
   public package(set) var types: [String: String]?
   /// The version of the server; nil on SQLite.

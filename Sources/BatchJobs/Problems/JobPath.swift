@@ -63,6 +63,8 @@ extension JobPath {
   public static let query = JobPath("source", "query")
   /// The path `source.where`.
   public static let `where` = JobPath("source", "where")
+  /// The path `source.since`.
+  public static let since = JobPath("source", "since")
   /// The path `source.identifiers`.
   public static let identifiers = JobPath("source", "identifiers")
   /// The path `action.archive.entity`.

@@ -37,9 +37,21 @@ extension RunCause {
 }
 
 extension Job {
+  /// The identity of the run that a command would begin, or of the unfinished increment that it would resume, as
+  /// the checkpoint tells it.
+  package func nextRun(_ options: RunOptions) -> RunIdentity {
+    guard source.since != nil, let last = try? BatchRuns.Checkpoint(of: self) else {
+      return RunIdentity()
+    }
+    if !last.progress.state.isFinished, !options.fresh { return RunIdentity(last.metadata) }
+    return RunIdentity(after: LastIncrement(last, startingOver: options.fresh))
+  }
+
   /// Refuses an export, like a new run, if its file exists and the job's last run did not write it.
   package func refuseOccupiedOutput() throws(BatchError) {
-    guard case .export(let export) = action, sharedServer == nil else { return }
+    guard case .export(let export) = action, sharedServer == nil,
+      export.file(of: RunIdentity()) == export.file
+    else { return }
     let previous = try? BatchRuns.Checkpoint(of: self)
     // An unfinished run continues with its own file.
     if let previous, !previous.progress.state.isFinished { return }

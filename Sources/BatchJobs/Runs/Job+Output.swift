@@ -3,6 +3,14 @@ package import BatchRuns
 package import SystemPackage
 
 extension Job.Export {
+  /// The output of a run: `{runStartedAt}` and `{runID}` in its name stand for those of the run.
+  package func file(of run: RunIdentity) -> FilePath {
+    guard let name = file.lastComponent?.string else { return file }
+    let stamp = RunHistory.stamp(run.startedAt, run.startedMicroseconds)
+    let named = name.replacing("{runStartedAt}", with: stamp).replacing("{runID}", with: run.run)
+    return named == name ? file : file.removingLastComponent().appending(named)
+  }
+
   /// Records the file that a run will write; throws if it cannot be written.
   package func describe(
     in metadata: inout RunMetadata,

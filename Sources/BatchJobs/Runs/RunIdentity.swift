@@ -13,23 +13,31 @@ package struct RunIdentity: Sendable {
   package let schema: [String]
   /// The files that the run loads, as they were when it began; nil for one that begins now.
   package let loaded: LoadedFiles?
+  /// The range of rows that the run exports; nil for one that begins now, and for other work.
+  package let increment: Increment?
+  /// The increment that a run which begins now goes on from.
+  package let last: LastIncrement?
 
-  package init() {
+  package init(after last: LastIncrement? = nil) {
     run = UUID().uuidString
     let now = Date.now.timeIntervalSince1970
     startedAt = Date(timeIntervalSince1970: now.rounded(.down)).formatted(.iso8601)
     startedMicroseconds = Int((now - now.rounded(.down)) * 1_000_000)
     schema = []
     loaded = nil
+    increment = nil
+    self.last = last
   }
 
   /// Makes the identity of a run that begins at a time given by another clock.
-  package init(startedAt: String) {
+  package init(startedAt: String, after last: LastIncrement? = nil) {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
     startedMicroseconds = 0
     schema = []
     loaded = nil
+    increment = nil
+    self.last = last
   }
 
   /// A time after the start, in ISO 8601 and UTC.
@@ -44,5 +52,7 @@ package struct RunIdentity: Sendable {
     startedMicroseconds = metadata.startedMicroseconds
     schema = metadata.schema
     loaded = metadata.loaded
+    increment = metadata.increment
+    last = nil
   }
 }

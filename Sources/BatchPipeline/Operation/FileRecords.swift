@@ -263,7 +263,9 @@ extension RunDecision<FileRun> {
     guard let work else { return }
     switch (self, continued) {
     case (.begin, _):
-      let identity = RunIdentity()
+      let identity = RunIdentity(
+        after: LastIncrement(previous, startingOver: options.fresh)
+      )
       guard let plan = try await work.foreseeablePlan(of: identity) else { return }
       var metadata = RunMetadata(
         run: identity.run,

@@ -9,7 +9,9 @@ extension FileRecord {
     _ request: RunRequest,
     replacing runs: [FoundRun<FileRun>]
   ) async throws(BatchError) -> RunEntry<FilePart> {
-    let run = RunIdentity()
+    let run = RunIdentity(
+      after: LastIncrement(findings.checkpoint, startingOver: options.fresh)
+    )
     let plan = try await work.plan(of: run, stoppedBy: stop, in: findings.store)
     var metadata = metadata(of: run, plan)
     try plan.describeOutput(in: &metadata, after: findings.checkpoint)
@@ -144,7 +146,8 @@ extension FileRecord {
     if let file = findings.replacedFile {
       let replaced = findings.checkpoint
       let approvals = replaced?.approvals(of: cause).map { OperatorAction($0) } ?? []
-      onEvent(.setAside(try Checkpoint.setAside(file).string))
+      let keepsName = replaced?.metadata.increment != nil
+      onEvent(.setAside(try Checkpoint.setAside(file, keepingName: keepsName).string))
       // It is set aside, whether that can be written or not.
       if let (done, failed) = ledger { try? replaced?.catchUp(done, failed) }
       try? replaced?.note(approvals + [OperatorAction(.setAside)])

@@ -34,8 +34,10 @@ struct JobWork: RunWork {
         job,
         parameters: parameters,
         handlers: handlers,
+        of: run,
         store: store,
-        expecting: run.expected
+        expecting: run.expected,
+        stoppedBy: stop
       )
     } catch {
       throw await job.refusal(error)
@@ -96,6 +98,7 @@ struct JobWork: RunWork {
       job,
       parameters: parameters,
       handlers: handlers,
+      of: run,
       store: nil,
       expecting: run.expected
     )
@@ -154,6 +157,7 @@ extension JobPlan: StoreRunPlan {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = expected.recorded
     metadata.parameters = parameters.recorded
+    metadata.increment = increment
   }
 
   package func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {
@@ -226,6 +230,8 @@ extension JobPlan: StoreRunPlan {
     case .export(let export, let action):
       let list = part.list
       if action.columns == nil { tellNewColumns(part) }
+      for warning in incrementWarnings { part.onEvent(.message("warning: \(warning)")) }
+      if let increment { part.onEvent(.message(increment.announcement)) }
       let export = try await Backoff(job.retry).repeating { () throws(BatchError) in
         try await store.connection(label: "batch.plan").perform {
           [expected] connection throws(BatchError) in

@@ -250,11 +250,22 @@ package final class Checkpoint {
   }
 
   /// Renames a checkpoint to the first free name of `x.1.batch`, `x.2.batch`, …, and returns it.
-  package static func setAside(_ path: FilePath) throws(BatchError) -> FilePath {
+  ///
+  /// If it keeps its name, another checkpoint is about to replace it, and until then a kill leaves it where it
+  /// is found: only it says where the next increment begins.
+  package static func setAside(
+    _ path: FilePath,
+    keepingName keepsName: Bool = false
+  ) throws(BatchError) -> FilePath {
     let stem = path.stem ?? "checkpoint"
     for number in 1... {
       var aside = path.removingLastComponent()
       aside.append("\(stem).\(number).\(path.extension ?? "batch")")
+      if keepsName {
+        guard FileSystem.status(of: aside) == nil else { continue }
+        try FileSystem.link(path, to: aside)
+        return aside
+      }
       if try FileSystem.renameWithoutReplacing(path, to: aside) { return aside }
     }
     preconditionFailure("there are more numbers than files")

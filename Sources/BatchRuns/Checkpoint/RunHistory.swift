@@ -87,8 +87,12 @@ package struct RunHistory {
 
   /// Returns a name such as `20261122T190033.048211Z-8CF1CAB5-….batch`.
   private static func name(of run: RunMetadata) -> String {
-    let microseconds = String(1_000_000 + run.startedMicroseconds % 1_000_000).dropFirst()
-    return "\(stamp(run.startedAt).dropLast()).\(microseconds)Z-\(run.run).batch"
+    "\(stamp(run.startedAt, run.startedMicroseconds))-\(run.run).batch"
+  }
+
+  /// The start of a run in the name of a file, such as `20261122T190033.048211Z`.
+  package static func stamp(_ startedAt: String, _ microseconds: Int) -> String {
+    "\(stamp(startedAt).dropLast()).\(String(1_000_000 + microseconds % 1_000_000).dropFirst())Z"
   }
 
   /// Makes a timestamp fit for a file name.

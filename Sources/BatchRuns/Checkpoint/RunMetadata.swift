@@ -41,6 +41,8 @@ package struct RunMetadata: Codable, Sendable {
   package var canary: CanaryRows?
   /// The files that the run loads; nil for work on rows.
   package var loaded: LoadedFiles?
+  /// The range of rows of an export of what changed; nil for any other work.
+  package var increment: Increment?
   /// Earlier runs with an ID, so that their work is not repeated.
   package var pastRuns: [PastRun]?
 

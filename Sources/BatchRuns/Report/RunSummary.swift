@@ -62,6 +62,8 @@ public struct RunSummary: Sendable, Encodable {
   public var stopReason: String?
   /// The error that stopped the run, on one line.
   public var error: String?
+  /// The range of rows of an export of what changed; nil for any other run.
+  public package(set) var increment: ExportedRange?
   /// The digest of the plan, if somebody must approve it or has named it.
   public package(set) var plan: String?
   /// What was given back after the last chunk; nil if nothing was to be.
@@ -90,7 +92,8 @@ public struct RunSummary: Sendable, Encodable {
     case startedAt, endedAt, lastSeenAt, wasKilled, isSetAside, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
     case invalidTexts
-    case throttle, throttledSeconds, waiting, stopReason, error, plan, afterwards, reasons
+    case throttle, throttledSeconds, waiting, stopReason, error, increment, plan, afterwards
+    case reasons
     case failedAttempts
   }
 
@@ -128,6 +131,7 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(waiting, forKey: .waiting)
     try container.encode(stopReason, forKey: .stopReason)
     try container.encode(error, forKey: .error)
+    try container.encodeIfPresent(increment, forKey: .increment)
     try container.encodeIfPresent(plan, forKey: .plan)
     try container.encodeIfPresent(afterwards, forKey: .afterwards)
     if !reasons.isEmpty { try container.encode(reasons, forKey: .reasons) }
@@ -200,6 +204,7 @@ extension RunSummary {
     job = metadata.job
     run = metadata.run
     runID = metadata.runID
+    increment = metadata.increment.map { ExportedRange($0) }
     plan = metadata.planned?.digest
     state = progress.state
     self.total = total

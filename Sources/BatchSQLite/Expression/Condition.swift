@@ -17,6 +17,17 @@ package struct Condition: Sendable {
     package let isAboutRow: Bool
   }
 
+  /// A row satisfies both conditions.
+  package func and(_ other: Condition) -> Condition {
+    Condition(
+      expression: SQLExpression(
+        "\(expression.sql) AND \(other.expression.sql)",
+        at: expression.place
+      ),
+      terms: terms + other.terms
+    )
+  }
+
   /// The part of the condition to check again when a row is written; nil for none.
   package func applied(by recheck: Recheck) -> SQLExpression? {
     switch recheck {

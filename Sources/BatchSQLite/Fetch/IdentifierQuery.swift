@@ -467,6 +467,11 @@ package struct IdentifierQuery: Sendable {
     return sql
   }
 
+  /// The table and ` WHERE …` for the rows that also satisfy another condition.
+  func rows(where other: String) -> String {
+    "\(entity.rowSource)\(condition)\(condition.isEmpty ? " WHERE" : " AND") \(other)"
+  }
+
   package func prepare(
     _ sql: String,
     in connection: Connection

@@ -10,6 +10,10 @@ package struct IndexCandidate: Sendable, Hashable {
     self.columns = columns
   }
 
+  package init(table: String, columns: [String]) {
+    (self.table, self.columns) = (table, columns)
+  }
+
   /// The statement that creates the index, under a descriptive name.
   package var sql: String {
     let name = ([table] + columns).joined(separator: "_")

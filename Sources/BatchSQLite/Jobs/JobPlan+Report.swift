@@ -82,13 +82,15 @@ extension JobPlan {
             + warnings(about: read)
             + warningsAboutTypes(of: list, in: connection)
             + warningsAboutUndo(in: connection)
-            + warningsAboutAfterwards(in: connection),
+            + warningsAboutAfterwards(in: connection)
+            + warningsAboutIncrement(in: connection),
           columns: entity.attributes.map(\.column).filter { column in
             sample.contains { $0.before[column] != nil }
           },
           sample: sample
         )
         report.fullScan = fullScan
+        report.increment = increment.map { ExportedRange($0) }
         if case .export(let export, _) = work { report.types = export.types }
         report.afterwards = try afterwards(in: connection)
         report.tell(time)

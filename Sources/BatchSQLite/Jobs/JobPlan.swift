@@ -17,6 +17,10 @@ package struct JobPlan: Sendable {
   package let expected: ExpectedSchema
   /// The definitions of the triggers that the changes of rows set off.
   let triggers: [String]
+  /// The range of rows that the run exports; nil for a job without `since`.
+  package let increment: Increment?
+  /// What an operator should know about it; none if it was recorded before.
+  package let incrementWarnings: [String]
   package let hooks: RunHooks
 
   package enum Work: Sendable {
@@ -71,10 +75,11 @@ package struct JobPlan: Sendable {
   package init(
     _ job: Job,
     parameters: ParameterValues,
-    handlers: [String: TransformHandler] = [:]
+    handlers: [String: TransformHandler] = [:],
+    of run: RunIdentity = RunIdentity()
   ) async throws(BatchError) {
     do throws(BatchError) {
-      try await self.init(job, parameters: parameters, handlers: handlers, store: nil)
+      try await self.init(job, parameters: parameters, handlers: handlers, of: run, store: nil)
     } catch {
       throw await job.refusal(error).inWordsOfJobs
     }
@@ -86,8 +91,10 @@ package struct JobPlan: Sendable {
     _ job: Job,
     parameters: ParameterValues,
     handlers: [String: TransformHandler],
+    of run: RunIdentity,
     store open: Store?,
-    expecting recorded: ExpectedSchema? = nil
+    expecting recorded: ExpectedSchema? = nil,
+    stoppedBy stop: StopSwitch? = nil
   ) async throws(BatchError) {
     let store: Store
     do throws(BatchError) {
@@ -104,9 +111,11 @@ package struct JobPlan: Sendable {
     let values = parameters.sqlValues
     let predicate = job.source.where.map { SQLExpression($0, at: job.place(of: .where)) }
     let request = job.fetchRequest(predicate, values)
+    let start = try IncrementStart(of: job, parameters, after: run.last)
     let reader = store.connection(label: "batch.plan")
-    let (query, condition, work, expected, triggers) = try await reader.perform {
+    let resolve: @Sendable (Connection) throws(BatchError) -> Resolved = {
       connection throws(BatchError) in
+      var (values, request) = (values, request)
       try recorded?.verify(in: connection)
       try job.refuseAfterwards(in: connection)
       var query: IdentifierQuery
@@ -117,7 +126,7 @@ package struct JobPlan: Sendable {
           expecting: recorded,
           connection: connection
         ).inRowIDOrder()
-        if recorded == nil { query = try query.expectingSchema(in: connection) }
+        if start == nil, recorded == nil { query = try query.expectingSchema(in: connection) }
       } catch {
         var error = error
         if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
@@ -128,10 +137,34 @@ package struct JobPlan: Sendable {
         entity: query.entity,
         parameters: values.keys
       )
-      let condition: Condition? =
+      var condition: Condition? =
         if let predicate { try compiler.condition(predicate) } else { nil }
+      var (increment, warnings) = (run.increment, [String]())
+      if let start {
+        if increment == nil {
+          let isCoreData = store.coreData != nil
+          do throws(BatchError) {
+            (increment, warnings) =
+              try Self.increment(start, over: query, isCoreData: isCoreData, in: connection)
+          } catch {
+            throw error.place == nil ? error.located(at: job.place(of: .since)) : error
+          }
+        }
+        let range = try increment?.range(of: query, in: connection, &values)
+        request.parameters = values
+        condition = range.map { condition?.and($0) ?? $0 }
+        request.predicate = condition?.expression
+        query = try IdentifierQuery(
+          request,
+          schema: store.schema,
+          expecting: recorded,
+          connection: connection
+        ).inRowIDOrder()
+        if recorded == nil { query = try query.expectingSchema(in: connection) }
+      }
       let work = try Work(
         job,
+        of: run,
         query: query,
         predicate: condition?.applied(by: job.source.recheck),
         values: values,
@@ -143,7 +176,23 @@ package struct JobPlan: Sendable {
         if let recorded { recorded } else {
           try work.expectedSchema(for: query, keepsCopies: job.undo != nil, in: connection)
         }
-      return (query, condition, work, expected, try work.triggers(in: connection))
+      return Resolved(
+        query: query,
+        condition: condition,
+        work: work,
+        expected: expected,
+        triggers: try work.triggers(in: connection),
+        increment: increment,
+        warnings: warnings
+      )
+    }
+    let resolved: Resolved
+    if let stop, start != nil {
+      resolved = try await stop.interruptible(at: store.path, by: { reader.interrupt() }) {
+        () throws(BatchError) in try await reader.perform(resolve)
+      }
+    } else {
+      resolved = try await reader.perform(resolve)
     }
     if writesHere, store.isReadOnly {
       throw BatchError(
@@ -166,17 +215,31 @@ package struct JobPlan: Sendable {
     self.job = job
     self.store = store
     self.parameters = parameters
-    self.query = query
-    self.condition = condition
-    self.work = work
-    self.expected = expected
-    self.triggers = triggers
+    query = resolved.query
+    condition = resolved.condition
+    work = resolved.work
+    expected = resolved.expected
+    triggers = resolved.triggers
+    increment = resolved.increment
+    incrementWarnings = resolved.warnings
+  }
+
+  /// What the database says about a job.
+  private struct Resolved: Sendable {
+    let query: IdentifierQuery
+    let condition: Condition?
+    let work: Work
+    let expected: ExpectedSchema
+    let triggers: [String]
+    let increment: Increment?
+    let warnings: [String]
   }
 }
 
 extension JobPlan.Work {
   fileprivate init(
     _ job: Job,
+    of run: RunIdentity,
     query: IdentifierQuery,
     predicate: SQLExpression?,
     values: [String: SQLValue],
@@ -186,6 +249,7 @@ extension JobPlan.Work {
   ) throws(BatchError) {
     if case .export(var action) = job.action {
       do throws(BatchError) {
+        action.file = action.file(of: run)
         if !action.isInParts { action.file = try ExportFile.resolve(action.file) }
       } catch {
         throw error.located(at: job.place(of: .exportFile))

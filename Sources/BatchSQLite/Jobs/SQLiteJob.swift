@@ -90,8 +90,9 @@ package struct SQLiteJob: JobPlanner {
   ) async throws(BatchError) -> JobPlan {
     try job.validate()
     try job.requireSupport()
-    let parameters = try options.parameters(of: job, for: RunIdentity())
-    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers)
+    let run = job.nextRun(options)
+    let parameters = try options.parameters(of: job, for: run)
+    let plan = try await JobPlan(job, parameters: parameters, handlers: handlers, of: run)
     try job.refuseOccupiedOutput()
     return plan
   }

@@ -19,6 +19,8 @@ extension CrashScenario {
     export("export"),
     export("export-journal", database: ["journalMode": "keep"]),
     export("export-recording", adding: ["checkpoint": ["interval": "1ms"]]),
+    increment("increment"),
+    increment("increment-fresh", command: ["run", "job.json", "--fresh"]),
     transform("transform"),
     transform("transform-full", database: ["synchronous": "full"]),
     retryFailed("retry-failed"),
@@ -131,6 +133,54 @@ extension CrashScenario {
     } check: { directory, _ in
       try CrashRows.counted(0, in: directory.file("test.db"))
         ?? CrashRows.exported("out.ndjson", in: directory)
+    }
+  }
+
+  /// A second increment, of which half is done if it is begun again.
+  private static func increment(
+    _ name: String,
+    command: [String] = ["run", "job.json"]
+  ) -> CrashScenario {
+    CrashScenario(name: name, command: command, otherCommand: ["run", "job.json"]) { directory in
+      try TestDatabase.makeNumbers(CrashRows.count, in: directory)
+      func write(_ more: [String: any Sendable] = [:]) throws {
+        let source: [String: Any] = ["entity": "numbers", "since": ["column": "id"]]
+        let adding = settings(adding: more).merging(["source": source]) { $1 }
+        try directory.write(
+          JobText.export(to: "out-{runID}.ndjson", adding: adding),
+          to: "job.json"
+        )
+      }
+      func run(_ status: Int32) throws {
+        let result = try BatchProgram.run("run", "job.json", in: directory)
+        guard result.status == status else { throw Unprepared(errors: result.errors) }
+      }
+      // A run that writes gives the database an identity, which its copies have.
+      let update = try JobText.update(["n": "n"], adding: ["name": "other"])
+      try directory.write(update, to: "other.json")
+      let first = try BatchProgram.run("run", "other.json", in: directory)
+      guard first.status == 0 else { throw Unprepared(errors: first.errors) }
+      let half = CrashRows.count / 2
+      try TestDatabase.make(
+        in: directory,
+        "CREATE TABLE later AS SELECT * FROM numbers WHERE id > \(half)",
+        "DELETE FROM numbers WHERE id > \(half)"
+      )
+      try write()
+      try run(0)
+      try TestDatabase.make(in: directory, "INSERT INTO numbers SELECT * FROM later")
+      if command.contains("--fresh") {
+        try write(["limits": ["runtime": "1ms"]])
+        try run(3)
+        try write()
+      }
+    } check: { directory, _ in
+      let lines = try directory.names().filter { $0.hasSuffix(".ndjson") }.flatMap { name in
+        try directory.read(name).split(separator: 0x0a).map { String(decoding: $0, as: UTF8.self) }
+      }
+      let expected = (1...CrashRows.count).map { #"{"id":\#($0),"n":0,"label":"label \#($0)"}"# }
+      if lines.sorted() == expected.sorted() { return nil }
+      return "the files have \(lines.count) lines, \(Set(lines).count) of them different"
     }
   }
 

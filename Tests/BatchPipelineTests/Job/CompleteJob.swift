@@ -134,6 +134,16 @@ enum CompleteJob {
     }
     """
 
+  static let increment = """
+    {
+      "version": 1,
+      "name": "changes",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders", "since": { "column": "updated_at", "lag": "10m" } },
+      "action": { "type": "export", "file": "orders-{runStartedAt}.csv", "format": "csv" }
+    }
+    """
+
   static let parquet = """
     {
       "version": 1,

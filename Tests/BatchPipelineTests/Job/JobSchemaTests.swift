@@ -10,7 +10,7 @@ import Testing
   private static let complete = [
     CompleteJob.update, CompleteJob.delete, CompleteJob.export, CompleteJob.parquet,
     CompleteJob.transform, CompleteJob.command, CompleteJob.query, CompleteJob.server,
-    CompleteJob.service, CompleteJob.parts, CompleteJob.load,
+    CompleteJob.service, CompleteJob.parts, CompleteJob.load, CompleteJob.increment,
   ]
 
   private static func read(_ path: String) throws -> String {

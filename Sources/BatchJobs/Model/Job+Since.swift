@@ -1,0 +1,99 @@
+import BatchRuns
+import SystemPackage
+
+extension Job.Source {
+  /// Selects only the rows that have changed since the last completed run, by a column that grows with each
+  /// change of a row.
+  public struct Since: Hashable, Sendable {
+    /// How far behind the newest rows a run stays, for rows that are committed late.
+    public enum Lag: Hashable, Sendable {
+      /// Rows whose time is not this old yet are left to the next run.
+      case time(Duration)
+      /// Rows with the last values of a counter are left to the next run.
+      case values(Int)
+    }
+
+    /// The column: a time, or a counter.
+    public var column: String
+    /// How far a run stays behind; nil for a counter whose rows are committed in its order.
+    public var lag: Lag?
+
+    /// Makes a selection of changed rows.
+    public init(_ column: String, lag: Lag? = nil) {
+      (self.column, self.lag) = (column, lag)
+    }
+  }
+}
+
+// MARK: - Rules
+
+extension Job {
+  /// The parts of an output's name that differ with each run.
+  static let runsInNames = ["{runStartedAt}", "{runID}"]
+
+  func sinceProblems() -> [JobProblem] {
+    let names = exportedFile.map { file in
+      let folder = file.removingLastComponent().string
+      let inFolder = Self.runsInNames.contains(where: folder.contains)
+      let isNamed = Self.runsInNames.contains { file.lastComponent?.string.contains($0) == true }
+      return (isInFolder: inFolder, isNamed: isNamed)
+    }
+    var path = JobPath.exportFile
+    if case .export(let export) = action, export.isInParts { path = .exportFolder }
+    if names?.isInFolder == true {
+      let problem = "only the last part of the path can have the run's name"
+      return [.init(path, problem, remedy: "move \(Self.runsInNames[0]) behind the last slash")]
+    }
+    guard let since = source.since else { return [] }
+    guard case .export = action else {
+      return [
+        .init(
+          .since,
+          "only an export can leave out the rows of earlier runs",
+          remedy: "remove it; \"where\" can leave out the rows that are done"
+        )
+      ]
+    }
+    var problems: [JobProblem] = []
+    if since.column.isEmpty { problems.append(.empty(.since.appending("column"))) }
+    switch since.lag {
+    case .time(let lag)?:
+      problems += RunPolicy.problems(
+        of: lag,
+        "source",
+        "since",
+        zeroAllowed: true,
+        longest: RunPolicy.longDurationLimit
+      ).map { JobProblem(.since.appending("lag"), $0.message, remedy: $0.remedy) }
+    case .values(let count)? where count < 0:
+      problems.append(.init(.since.appending("lag"), "is \(count)", remedy: "choose 0 or more"))
+    case .values?, nil: break
+    }
+    let others: [(path: JobPath, isGiven: Bool, reason: String)] = [
+      (.identifiers, source.identifiers != nil, "contradicts source.since, which selects the rows"),
+      (
+        JobPath("source", "limit"), source.limit != nil,
+        "would leave out rows that no later run exports either, since source.since goes on behind them"
+      ),
+    ]
+    problems += others.filter(\.isGiven).map { .init($0.path, $0.reason, remedy: "remove it") }
+    if source.recheck == .off || source.recheck == .fail {
+      let reason =
+        "a row that changes during the run is exported by the next one, so this one leaves it out"
+      problems.append(
+        .init(JobPath("source", "recheck"), reason, remedy: "choose \"row\" or \"skip\"")
+      )
+    }
+    if names?.isNamed == false {
+      problems.append(
+        .init(
+          path,
+          "each run of a job with source.since needs an output of its own",
+          remedy: "put \(Self.runsInNames[0]) or \(Self.runsInNames[1]) into the name, such as"
+            + " \"orders-\(Self.runsInNames[0]).csv\""
+        )
+      )
+    }
+    return problems
+  }
+}
