@@ -215,7 +215,7 @@ extension Job {
         problems.append(
           .init(
             JobPath("action", "maximumFile"),
-            "is \(size) bytes",
+            "is \(ByteSize(bytes: size))",
             remedy: "choose at least \(ByteSize(bytes: Self.leastMaximumFile))"
           )
         )

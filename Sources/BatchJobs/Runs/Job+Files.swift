@@ -57,7 +57,9 @@ extension Job {
     if let previous, !previous.progress.state.isFinished { return }
     do throws(BatchError) {
       if export.isInParts {
-        return try export.folder().refuse(unlessForJob: name, overwriting: export.overwrite)
+        return try export.refuseOccupiedFolder(
+          after: previous?.metadata.job == name ? previous : nil
+        )
       }
       guard let file = try? ExportFile.resolve(export.file) else { return }
       try ExportFile.checkName(

@@ -17,8 +17,17 @@ extension Job.Export {
     after previous: Checkpoint?
   ) throws(BatchError) {
     if isInParts {
-      try folder().refuse(unlessForJob: metadata.job, overwriting: overwrite)
+      let previous = previous?.metadata.job == metadata.job ? previous : nil
+      try refuseOccupiedFolder(after: previous)
+      // A file in it, or the folder itself.
+      let isThere = FileSystem.status(of: file) != nil
+      try ExportFile.checkFolder(of: isThere ? file.appending("part") : file)
       metadata.output = file.string
+      var replaced = [folder().publishedRun].compactMap(\.self)
+      if let previous, previous.progress.state.isFinished {
+        replaced += [previous.metadata.run] + (previous.metadata.replacedRuns ?? [])
+      }
+      metadata.replacedRuns = Array(Set(replaced)).sorted()
       return
     }
     try ExportFile.checkName(
@@ -32,6 +41,12 @@ extension Job.Export {
     metadata.partialOutput = partial.string
     // Only the job's own earlier output can have the name, unless the job says to overwrite.
     metadata.replacesOwnOutput = FileSystem.status(of: file) != nil
+  }
+
+  /// Refuses a folder with an export that the last run of the job, or one before it, did not make.
+  package func refuseOccupiedFolder(after previous: Checkpoint?) throws(BatchError) {
+    let own = previous.map { [$0.metadata.run] + ($0.metadata.replacedRuns ?? []) } ?? []
+    try folder().refuse(overwriting: overwrite) { _, run in own.contains(run) }
   }
 
   /// The folder of an export in parts.

@@ -374,7 +374,7 @@ package struct PostgresPlan: Sendable {
   func refuseOccupiedFolder() throws(BatchError) {
     guard case .export(_, let action) = work, let exportFolder else { return }
     try Self.located(at: job.place(of: .exportFolder)) { () throws(BatchError) in
-      try exportFolder.refuse(unlessForJob: job.name, overwriting: action.overwrite)
+      try exportFolder.refuse(overwriting: action.overwrite) { name, _ in name == job.name }
     }
   }
 

@@ -29,6 +29,8 @@ package struct RunMetadata: Codable, Sendable {
   package var output: String?
   /// Whether the output replaces that of the job's previous run.
   package var replacesOwnOutput = false
+  /// The runs whose files in the folder of an export this one replaces; nil for any other work.
+  package var replacedRuns: [String]?
   /// The ID that the caller gave the work.
   package var runID: String?
   /// For an undo: the run that it undoes.

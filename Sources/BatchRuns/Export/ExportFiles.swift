@@ -26,6 +26,8 @@ package final class ExportFiles {
   private let folder: ExportFolder
   private let run: String
   private let settings: Settings
+  /// The runs whose files these replace.
+  private let replaced: [String]
   /// The files that are complete, in order.
   private var closed: [ExportPart]
   /// How many of them earlier records have.
@@ -37,12 +39,13 @@ package final class ExportFiles {
   package static func begin(
     in folder: ExportFolder,
     ofRun run: String,
-    _ settings: Settings
+    _ settings: Settings,
+    replacing replaced: [String] = []
   ) throws(BatchError) -> ExportOutput {
     try folder.make()
     folder.removeParts(ofRun: run, but: [])
-    let files = ExportFiles(in: folder, ofRun: run, settings, after: [], 0, 0)
-    return ExportOutput(file: try files.makeFile(), files: files)
+    let files = ExportFiles(in: folder, ofRun: run, settings, replaced, after: [], 0, 0)
+    return ExportOutput(file: try files.makeFile(from: 0), files: files)
   }
 
   /// Opens the files of a resumed run.
@@ -50,6 +53,7 @@ package final class ExportFiles {
     in folder: ExportFolder,
     ofRun run: String,
     _ settings: Settings,
+    replacing replaced: [String] = [],
     after closed: [ExportPart],
     _ current: ExportPart
   ) throws(BatchError) -> ExportOutput {
@@ -60,6 +64,7 @@ package final class ExportFiles {
       in: folder,
       ofRun: run,
       settings,
+      replaced,
       after: closed,
       current.first,
       current.rows
@@ -71,19 +76,23 @@ package final class ExportFiles {
     in folder: ExportFolder,
     ofRun run: String,
     _ settings: Settings,
+    _ replaced: [String],
     after closed: [ExportPart],
     _ first: Int,
     _ rows: Int
   ) {
     (self.folder, self.run, self.settings) = (folder, run, settings)
+    self.replaced = replaced
     (self.closed, recordedCount) = (closed, closed.count)
     (self.first, self.rows) = (first, rows)
   }
 
-  private var name: String { ExportPart.stem(ofRun: run, from: first) + settings.form.suffix }
+  private func name(from first: Int) -> String {
+    ExportPart.stem(ofRun: run, from: first) + settings.form.suffix
+  }
 
-  private func makeFile() throws(BatchError) -> ExportFile {
-    let path = folder.path.appending(name)
+  private func makeFile(from first: Int) throws(BatchError) -> ExportFile {
+    let path = folder.path.appending(name(from: first))
     return try ExportFile(
       creating: path,
       partial: path,
@@ -91,6 +100,8 @@ package final class ExportFiles {
       permissions: folder.permissions
     )
   }
+
+  package var limit: Int { settings.limit }
 
   /// Counts rows in the file in progress.
   package func count(_ rows: Int) { self.rows += rows }
@@ -104,13 +115,21 @@ package final class ExportFiles {
   ///
   /// - Precondition: The file before it is complete and on disk.
   package func next(after file: ExportFile, from position: Int) throws(BatchError) -> ExportFile {
+    // If it cannot be made, a resumed run goes on with the one before.
+    let next = try makeFile(from: position)
     closed.append(part(file, upTo: position))
     (first, rows) = (position, 0)
-    return try makeFile()
+    return next
   }
 
   private func part(_ file: ExportFile, upTo position: Int) -> ExportPart {
-    ExportPart(first..<max(first, position), host: nil, file: name, rows: rows, bytes: file.count)
+    ExportPart(
+      first..<max(first, position),
+      host: nil,
+      file: name(from: first),
+      rows: rows,
+      bytes: file.count
+    )
   }
 
   /// What the next record says of the files; the complete ones are in one record each.
@@ -123,10 +142,15 @@ package final class ExportFiles {
   }
 
   /// Names all files in the manifest, and removes those of the export before.
-  package func publish(_ file: ExportFile, upTo position: Int) throws(BatchError) {
+  package func publish(
+    _ file: ExportFile,
+    upTo position: Int,
+    overwriting overwrites: Bool
+  ) throws(BatchError) {
+    if !overwrites { try folder.refuse(unlessReplacing: replaced, run) }
     let parts = closed + [part(file, upTo: position)]
     try folder.require(parts)
-    try folder.publish(parts, ofRun: run, settings.form)
+    try folder.publish(parts, ofRun: run, settings.form, replacing: replaced)
   }
 }
 

@@ -27,25 +27,30 @@ package struct ExportFolder: Sendable {
     return try? JSONDecoder().decode(Manifest.self, from: bytes)
   }
 
-  /// Refuses a folder with an export of another job, unless it may be overwritten.
+  /// The run whose files the manifest names; nil if there is no manifest, or one that cannot be read.
+  package var publishedRun: String? { existing()?.run }
+
+  /// Refuses a folder with an export that is not the caller's, unless it may be overwritten.
   package func refuse(
-    unlessForJob job: String,
-    overwriting overwrites: Bool
+    overwriting overwrites: Bool,
+    unless isOwn: (_ job: String, _ run: String) -> Bool
   ) throws(BatchError) {
     switch FileSystem.kind(of: path) {
     case .nothing: return
     case .folder: break
     case .file, .link, .other:
+      let isLink = FileSystem.kind(of: path) == .link
       throw BatchError(
         .outputExists,
-        "this is not a folder",
+        isLink
+          ? "this is a symbolic link, which an export does not follow" : "this is not a folder",
         at: path.string,
         remedy: "name a new folder, or one of an earlier run of this job"
       )
     }
-    guard !overwrites, FileSystem.status(of: manifest) != nil, existing()?.job != job else {
-      return
-    }
+    guard !overwrites, FileSystem.status(of: manifest) != nil,
+      existing().map({ isOwn($0.job, $0.run) }) != true
+    else { return }
     throw BatchError(
       .outputExists,
       "the folder has an export that this job did not make",
@@ -111,24 +116,41 @@ package struct ExportFolder: Sendable {
     try? FileSystem.remove(path.appending(name))
   }
 
+  /// Refuses to replace a manifest that appeared while the job ran.
+  func refuse(unlessReplacing runs: [String], _ run: String) throws(BatchError) {
+    guard FileSystem.status(of: manifest) != nil,
+      publishedRun.map({ $0 == run || runs.contains($0) }) != true
+    else { return }
+    throw BatchError(
+      .outputExists,
+      "another export was written to the folder while the job ran",
+      at: manifest.string,
+      remedy: "move it away and run again: the files of this one are complete"
+    )
+  }
+
   /// Publishes the manifest, and removes files of the previous export and of hosts that have lost
   /// their spans; may be repeated, and called by every host.
+  ///
+  /// `replaced` are earlier runs of a job that only this process runs; nil if hosts share the folder.
   package func publish(
     _ parts: [ExportPart],
     ofRun run: String,
-    _ form: ExportForm
+    _ form: ExportForm,
+    replacing replaced: [String]? = nil
   ) throws(BatchError) {
-    let earlier = existing()
+    let earlier = Set((replaced ?? []) + [publishedRun].compactMap(\.self)).subtracting([run])
     let bytes = form.manifest(ofRun: run, parts)
     try NewFile.write(bytes, to: manifest, permissions: permissions)
     let named = Set(parts.map(\.file))
     let own = ExportPart.prefix(ofRun: run)
-    let old = earlier.map { ExportPart.prefix(ofRun: $0.run) }
+    let old = earlier.map(ExportPart.prefix)
     for name in (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? [] {
       // Another live process may be writing a file of this run that has no name yet.
       let isOfOwn = name.hasPrefix(own)
-      let isOfOld = old.map { $0 != own && (name.hasPrefix($0) || name.hasPrefix(".\($0)")) }
-      if (isOfOwn || isOfOld == true) && !named.contains(name) { remove(name) }
+      let isOfOld = old.contains { name.hasPrefix($0) || name.hasPrefix(".\($0)") }
+      let isLeft = replaced != nil && name.hasPrefix(".\(Self.manifestName).")
+      if isLeft || (isOfOwn || isOfOld) && !named.contains(name) { remove(name) }
     }
   }
 }

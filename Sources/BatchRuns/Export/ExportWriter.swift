@@ -11,6 +11,8 @@ package actor ExportWriter {
   private let format: GroupFormat?
   /// The rows that are in no group yet.
   private var groups: (any RowGrouping & ~Copyable)?
+  /// About how many groups the file in progress has.
+  private var groupCount: Int
   private let overwrites: Bool
   /// The positions whose rows are in the file, or that failed.
   private var done: DoneRanges
@@ -42,7 +44,9 @@ package actor ExportWriter {
     file = output.file
     files = output.files
     self.format = format
-    groups = format?.makeGroups()
+    // Those that an earlier process has written are estimated.
+    groupCount = output.files.map { output.file.count / max(1, $0.limit / 40) } ?? 0
+    groups = format?.makeGroups(atMost: output.files?.limit ?? .max)
     self.done = done
     self.failed = failed
     self.invalidTexts = invalidTexts
@@ -86,8 +90,9 @@ package actor ExportWriter {
 
   /// Appends a group with the rows of all chunks that wait.
   private func append(_ group: RowGroup) throws(BatchError) {
-    try makeRoom(for: group.bytes.count)
+    try makeRoom(for: group.bytes.count + (format?.endLength(ofGroups: groupCount + 1) ?? 0))
     try file.append(group.bytes)
+    groupCount += 1
     invalidTexts += group.invalidTexts
     recordWaiting()
   }
@@ -98,6 +103,7 @@ package actor ExportWriter {
     try format?.writeEnd(to: file)
     try file.synchronize()
     file = try files.next(after: file, from: end)
+    groupCount = 0
   }
 
   /// The position after those whose rows are in files.
@@ -182,7 +188,7 @@ extension ExportWriter: RunLedger {
   /// Gives the complete file its final name.
   package func finish(_ progress: inout RunProgress) throws(BatchError) {
     try executor.requireThread()
-    if let files { return try files.publish(file, upTo: end) }
+    if let files { return try files.publish(file, upTo: end, overwriting: overwrites) }
     try file.publish(replacing: overwrites)
   }
 }

@@ -6,11 +6,16 @@ package struct LineFrames: RowGrouping, Sendable {
   private static let byteLimit = 1 << 20
 
   private let compression: TextCompression
+  private let byteLimit: Int
   private var text: [UInt8] = []
   /// How many texts of the frame are not UTF-8.
   private var invalidTexts = 0
 
-  package init(_ compression: TextCompression) { self.compression = compression }
+  /// A frame may be limited to fewer bytes of text, so that a short file has room for it.
+  package init(_ compression: TextCompression, atMost limit: Int = .max) {
+    self.compression = compression
+    byteLimit = min(limit, Self.byteLimit)
+  }
 
   package mutating func append(
     _ bytes: [UInt8],
@@ -21,7 +26,7 @@ package struct LineFrames: RowGrouping, Sendable {
       let (number, invalid) = rows.next()
       unsafe rows.withLine { unsafe text.append(contentsOf: $0) }
       invalidTexts += invalid
-      if text.count >= Self.byteLimit, let frame = takeGroup() { try write(frame, number) }
+      if text.count >= byteLimit, let frame = takeGroup() { try write(frame, number) }
     }
   }
 

@@ -27,10 +27,19 @@ package enum GroupFormat: Sendable {
   case parquet(RowGroups.Format)
   case lines(TextCompression)
 
-  func makeGroups() -> any RowGrouping & ~Copyable {
+  /// Groups for files of at most `limit` bytes.
+  func makeGroups(atMost limit: Int) -> any RowGrouping & ~Copyable {
     switch self {
-    case .parquet(let format): RowGroups(format)
-    case .lines(let compression): LineFrames(compression)
+    case .parquet(let format): RowGroups(format, atMost: limit / 4)
+    case .lines(let compression): LineFrames(compression, atMost: limit / 4)
+    }
+  }
+
+  /// About how many bytes follow so many groups in a file.
+  func endLength(ofGroups count: Int) -> Int {
+    switch self {
+    case .parquet(let format): 200 + format.columns.count * (100 + 150 * count)
+    case .lines: 0
     }
   }
 

@@ -32,17 +32,20 @@ package struct RowGroups: RowGrouping, ~Copyable {
   private static let byteLimit = 16 << 20
 
   private let format: Format
+  private let byteLimit: Int
   private var group: ParquetRowGroup
   /// How many texts of the group are not UTF-8.
   private var invalidTexts = 0
 
-  package init(_ format: Format) {
+  /// A group may be limited to fewer bytes of values, so that a short file has room for it.
+  package init(_ format: Format, atMost limit: Int = .max) {
     self.format = format
+    byteLimit = min(limit, Self.byteLimit)
     group = ParquetRowGroup(columns: format.columns, compression: format.compression)
   }
 
   private var isFull: Bool {
-    group.rowCount >= format.rowLimit || group.byteCount >= Self.byteLimit
+    group.rowCount >= format.rowLimit || group.byteCount >= byteLimit
   }
 
   package mutating func append(

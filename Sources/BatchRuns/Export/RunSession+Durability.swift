@@ -63,6 +63,9 @@ extension RunSession {
       seen: done,
       knowing: comparesFailures ? nil : checkpoint.failedAttempts.count
     )
+    // What the writer still held in a group is done by the next process.
+    let isOver = !state.isGoingOn && !state.isFinished
+    if isOver, checkpoint.metadata.ledger == .file { done = progress.done }
     if !passedOver.pieces.isEmpty {
       progress.passedOver = passedOver
       passedOver = PassedOverRecord()
@@ -116,13 +119,15 @@ extension RunSession {
     }
     let path = FilePath(checkpoint.metadata.output ?? "")
     let folder = ExportFolder(path: path, permissions: permissions)
+    let replaced = checkpoint.metadata.replacedRuns ?? []
     guard let current = progress.parts?.current else {
-      return try ExportFiles.begin(in: folder, ofRun: run, settings)
+      return try ExportFiles.begin(in: folder, ofRun: run, settings, replacing: replaced)
     }
     return try ExportFiles.resume(
       in: folder,
       ofRun: run,
       settings,
+      replacing: replaced,
       after: checkpoint.closedParts(),
       current
     )

@@ -15,7 +15,7 @@ package final class RunSession {
   private var doneHere = 0
   private var speed = WorkSpeed()
   package internal(set) var progress: RunProgress
-  package private(set) var done: DoneRanges
+  package internal(set) var done: DoneRanges
   private var recordedAt: ContinuousClock.Instant
   /// When a record last had all that was done.
   private var countedAt: ContinuousClock.Instant
