@@ -68,23 +68,23 @@ import Testing
     let seed = ProcessInfo.processInfo.environment["BATCH_SEED"].flatMap(UInt64.init)
     var kills = IncrementKills(seed: seed ?? .random(in: 0...UInt64(UInt32.max)), in: directory)
     let writer = try ItemWriter(path, cursor, rows: rows, seed: kills.seed)
-    let writing = Writing(writer)
-    var model = IncrementModel()
+    let writing = Writing { try writer.change() }
+    var model = IncrementModel { try TestDatabase.texts(path, $0) }
     for number in 1...Self.increments {
       let least = KillLoop.kills * number / Self.increments
       let run = try kills.complete(until: least)
-      try model.add(run, path, in: directory, "\(cursor.name), seed \(kills.seed)")
+      try model.add(run, in: directory, "\(cursor.name), seed \(kills.seed)")
     }
     try writing.stop()
     // The last rows are as old as the lag before an increment has them.
     let deadline = ContinuousClock.now + .seconds(60)
-    while try !model.missing(path, waiting: cursor.name == "ties").isEmpty {
+    while try !model.missing(waiting: cursor.name == "ties").isEmpty {
       try #require(
         ContinuousClock.now < deadline,
         "\(cursor.name), seed \(kills.seed): rows are missing"
       )
       let run = try kills.complete(until: 0)
-      try model.add(run, path, in: directory, "\(cursor.name), seed \(kills.seed)")
+      try model.add(run, in: directory, "\(cursor.name), seed \(kills.seed)")
     }
     #expect(model.isContiguous)
     print(
@@ -95,7 +95,7 @@ import Testing
 }
 
 /// Gives the command until an increment is complete, and kills it at random moments.
-private struct IncrementKills {
+struct IncrementKills {
   let seed: UInt64
   private let directory: TemporaryDirectory
   private var generator: SeededGenerator
@@ -149,12 +149,16 @@ private struct IncrementKills {
 }
 
 /// What the files have, and the versions that there were.
-private struct IncrementModel {
+struct IncrementModel {
   /// The versions that the files have.
   private(set) var versions: Set<Int> = []
   private(set) var runs = 0
+  private let query: (String) throws -> [String]
   private var files: Set<String> = []
   private var ends: [(from: String, to: String)] = []
+
+  /// A model of a database whose queries give one column.
+  init(_ query: @escaping (String) throws -> [String]) { self.query = query }
 
   /// Each range begins where the one before it ends.
   var isContiguous: Bool { zip(ends, ends.dropFirst()).allSatisfy { $0.to == $1.from } }
@@ -162,20 +166,18 @@ private struct IncrementModel {
   /// Reads the files that are new, all of which are complete.
   mutating func add(
     _ run: [String: Any],
-    _ path: String,
     in directory: TemporaryDirectory,
     _ words: String
   ) throws {
-    let last = try TestDatabase.texts(path, "SELECT coalesce(max(v), 0) FROM log").first ?? "0"
-    var new: Set<Int> = []
-    for name in try directory.names().filter({ $0.hasSuffix(".csv") }).sorted()
-    where files.insert(name).inserted {
+    let last = try query("SELECT coalesce(max(v), 0) FROM log").first ?? "0"
+    for name in try directory.names().sorted() where name.hasPrefix("out-") {
+      guard let text = try Self.text(name, in: directory), files.insert(name).inserted else {
+        continue
+      }
       runs += 1
-      let text = String(decoding: try directory.read(name), as: UTF8.self)
       for line in text.split(whereSeparator: \.isNewline).dropFirst() {
         let version = try #require(line.split(separator: ",").last.flatMap { Int($0) })
         #expect(versions.insert(version).inserted, "\(words): version \(version) twice")
-        new.insert(version)
       }
     }
     let history = try BatchProgram.run("history", "job.json", "--json", in: directory)
@@ -192,20 +194,30 @@ private struct IncrementModel {
       return
     }
     let isText = Double(end) == nil
-    let due = try TestDatabase.texts(
-      path,
-      """
-      SELECT v FROM items WHERE at < \(isText ? "'\(end)'" : end) AND v <= \(last)
-      """
+    let due = try query(
+      "SELECT v FROM items WHERE at < \(isText ? "'\(end)'" : end) AND v <= \(last)"
     ).compactMap { Int($0) }
     let lost = Set(due).subtracting(versions)
     #expect(lost.isEmpty, "\(words): \(lost.sorted().prefix(5)) are in no file")
   }
 
+  /// What a complete output has, a file or the parts of a folder; nil for one that is not complete.
+  static func text(_ name: String, in directory: TemporaryDirectory) throws -> String? {
+    if name.hasSuffix(".csv") { return String(decoding: try directory.read(name), as: UTF8.self) }
+    guard let bytes = FileManager.default.contents(atPath: directory.file("\(name)/manifest.json")),
+      let parts = try JSONOutput.object(String(decoding: bytes, as: UTF8.self))["parts"]
+        as? [[String: Any]]
+    else { return nil }
+    return try parts.map { part in
+      let file = try #require(part["file"] as? String)
+      return String(decoding: try directory.read("\(name)/\(file)"), as: UTF8.self)
+    }.joined()
+  }
+
   /// The versions that the table has and no file; without those that wait for others with their cursor.
-  func missing(_ path: String, waiting: Bool) throws -> Set<Int> {
+  func missing(waiting: Bool) throws -> Set<Int> {
     let due = waiting ? " WHERE at < (SELECT max(at) FROM items)" : ""
-    let all = try TestDatabase.texts(path, "SELECT v FROM items\(due)").compactMap { Int($0) }
+    let all = try query("SELECT v FROM items\(due)").compactMap { Int($0) }
     return Set(all).subtracting(versions)
   }
 }
@@ -268,16 +280,18 @@ private final class ItemWriter: @unchecked Sendable {
 }
 
 /// A thread that writes until it is told to stop.
-private final class Writing: @unchecked Sendable {
-  // Sendable: the error is written before the semaphore `ended` is signalled, and read after it was waited for.
+final class Writing: @unchecked Sendable {
+  // Sendable: one thread changes rows, and writes the error before `ended` is signalled, which is waited for.
   private let stopping = DispatchSemaphore(value: 0)
   private let ended = DispatchSemaphore(value: 0)
   private var error: (any Error)?
+  private let change: () throws -> Void
 
-  init(_ writer: ItemWriter) {
+  init(_ change: @escaping () throws -> Void) {
+    self.change = change
     let thread = Thread { [self] in
       do {
-        while stopping.wait(timeout: .now() + .milliseconds(2)) == .timedOut { try writer.change() }
+        while stopping.wait(timeout: .now() + .milliseconds(2)) == .timedOut { try self.change() }
       } catch {
         self.error = error
       }

@@ -297,7 +297,6 @@ extension Job {
       )
     }
     if source.query != nil { refuse(.query, "a query") }
-    if source.since != nil { refuse(.since, "an export of what changed") }
     if !action.selectsRows {
       if undo != nil { refuse(JobPath("undo"), "the undo of a load") }
       if isRehearsal { refuse(JobPath("action", "type"), "the rehearsal of a load") }

@@ -30,10 +30,10 @@ package struct RunIdentity: Sendable {
   }
 
   /// Makes the identity of a run that begins at a time given by another clock.
-  package init(startedAt: String, after last: LastIncrement? = nil) {
+  package init(startedAt: String, microseconds: Int = 0, after last: LastIncrement? = nil) {
     run = UUID().uuidString.lowercased()
     self.startedAt = startedAt
-    startedMicroseconds = 0
+    startedMicroseconds = microseconds
     schema = []
     loaded = nil
     increment = nil

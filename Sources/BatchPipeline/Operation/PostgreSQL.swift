@@ -186,6 +186,7 @@ struct PostgresFilePlan: RunPlan {
         creatingArchive: true,
         expecting: run.schema,
         recordingIn: run.run,
+        of: run,
         in: session
       )
     }
@@ -267,6 +268,7 @@ struct PostgresFilePlan: RunPlan {
 
   var statements: [String] { plan.statements }
   var plannedSchema: [String] { plan.expected.planned }
+  var increment: Increment? { plan.increment }
 
   func makeLane() -> WriterLane? { nil }
   func close() async {}
@@ -285,6 +287,7 @@ struct PostgresFilePlan: RunPlan {
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     if rehearsal == nil {
       for note in plan.notes { part.onEvent(.message("warning: \(note)")) }
+      if let increment = plan.increment { part.onEvent(.message(increment.announcement)) }
     }
     let (plan, address, table) = (plan, plan.address, plan.table)
     let waits = ServerWaits(at: address, lockLimit: job.database.busyTimeout) {

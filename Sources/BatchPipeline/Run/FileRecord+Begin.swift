@@ -90,6 +90,7 @@ extension FileRecord {
     }
     metadata.runID = options.runID
     metadata.canary = cause.canaryRows
+    metadata.increment = plan.increment
     let past = findings.pastRuns
     metadata.pastRuns = past.isEmpty ? nil : past
     metadata.invocation = cause.invocation(commandLine: options.commandLine)

@@ -157,7 +157,6 @@ extension JobPlan: StoreRunPlan {
     metadata.fingerprint = fingerprint(identifiersHash: selection.hash).text
     metadata.schema = expected.recorded
     metadata.parameters = parameters.recorded
-    metadata.increment = increment
   }
 
   package func refuse(unlessFor checkpoint: Checkpoint) async throws(BatchError) {

@@ -134,6 +134,9 @@ package protocol RunPlan: Sendable {
   /// The facts of the schema that its digest covers.
   var plannedSchema: [String] { get }
 
+  /// The range of rows of an export of what changed; nil for any other work.
+  var increment: Increment? { get }
+
   /// The SQL for a chunk; nil if there is none.
   var statement: String? { get }
 
@@ -172,6 +175,8 @@ extension RunPlan {
   package var statements: [String] { [] }
 
   package var plannedSchema: [String] { [] }
+
+  package var increment: Increment? { nil }
 
   package var statement: String? { nil }
 

@@ -38,6 +38,21 @@ package struct CheckedExpression: Sendable {
   /// The columns that it reads, by the OIDs of their tables; 0 stands for a whole row.
   package var reads: [Int64: Set<Int64>] = [:]
 
+  /// A row satisfies both conditions.
+  package func and(_ other: CheckedExpression) -> CheckedExpression {
+    var both = CheckedExpression(
+      expression: PostgresExpression(
+        "(\(expression.text)) AND (\(other.expression.text))",
+        at: expression.place
+      ),
+      pieces: [.text("(")] + pieces + [.text("\n) AND (")] + other.pieces + [.text("\n)")]
+    )
+    both.isAboutRow = isAboutRow && other.isAboutRow
+    both.dependsOnTime = dependsOnTime || other.dependsOnTime
+    both.reads = reads.merging(other.reads) { $0.union($1) }
+    return both
+  }
+
   package var parameters: Set<String> {
     Set(pieces.compactMap { if case .parameter(let name) = $0 { name } else { nil } })
   }
@@ -91,6 +106,11 @@ package struct PostgresParameters: Sendable {
 
   package var knownNames: [String] { names }
 
+  /// These and further values, under names that no job can declare.
+  func adding(_ more: [String: PostgresValue]) -> PostgresParameters {
+    PostgresParameters(Dictionary(uniqueKeysWithValues: zip(names, values)).merging(more) { $1 })
+  }
+
   fileprivate func sql(_ name: String, _ form: Form) -> String {
     guard let index = names.firstIndex(of: name) else {
       preconditionFailure("an unknown parameter")
@@ -108,7 +128,7 @@ package struct PostgresParameters: Sendable {
 
   private static func setting(_ index: Int) -> String { "batch.p\(index + 1)" }
 
-  private static func type(of value: PostgresValue) -> String {
+  static func type(of value: PostgresValue) -> String {
     switch value {
     case .null, .text, .literal: "pg_catalog.text"
     case .boolean: "pg_catalog.bool"

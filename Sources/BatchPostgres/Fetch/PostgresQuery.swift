@@ -17,10 +17,10 @@ package struct PostgresQuery: Sendable {
 
   package let table: PostgresTable
   package let key: PostgresKey
-  package let parameters: PostgresParameters
+  package private(set) var parameters: PostgresParameters
   /// Where names in the condition are looked up, as when it was checked.
   package let path: SearchPath
-  private let condition: CheckedExpression?
+  private var condition: CheckedExpression?
   private let orderBy: [SortTerm]
   private let limit: Int?
   /// The rows of some keys, in their order, instead of those of the condition.
@@ -60,6 +60,16 @@ package struct PostgresQuery: Sendable {
       terms.append(SortTerm(column.name, descending: term.isDescending))
     }
     self.orderBy = terms
+  }
+
+  /// The same query for the rows of another condition.
+  func selecting(
+    _ condition: CheckedExpression?,
+    _ parameters: PostgresParameters
+  ) -> PostgresQuery {
+    var query = self
+    (query.condition, query.parameters) = (condition, parameters)
+    return query
   }
 
   /// The SELECT, with values in the form that the surrounding statement needs.

@@ -60,6 +60,14 @@ package struct PostgresJob: JobPlanner {
     try job.refuseMissingFolders()
     try job.refuseOccupiedOutput()
     return try await job.inSession { [job] session throws(BatchError) in
+      let run =
+        job.sharedServer == nil
+        ? job.nextRun(options)
+        : try RunIdentity(
+          after: RunTables(of: session).runs(ofJobIfThere: job.name, in: session),
+          of: job,
+          options
+        )
       let plan = try PostgresPlan(
         job,
         parameters: parameters,
@@ -68,6 +76,7 @@ package struct PostgresJob: JobPlanner {
         reading: extent,
         // The run that will record rows has no name yet.
         recordingIn: "…",
+        of: run,
         in: session
       )
       try plan.refuseOccupiedFolder()

@@ -39,9 +39,10 @@ extension PostgresPlan {
         queryPlan: try query.explanation(in: session),
         lookUp: .init(queryPlan: try lookUp(in: session)),
         recheck: rechecking,
-        warnings: notes + warnings + (try warnings(in: session)),
+        warnings: notes + warnings + warningsAboutIncrement + (try warnings(in: session)),
         columns: previewedColumns
       )
+      report.increment = increment.map { ExportedRange($0) }
       (report.server, report.role) = (database.version, database.role)
       (report.locks, report.triggers, report.foreignKeys) = (locks, firingTriggers, metForeignKeys)
       report.advice = try advice(for: matches, in: session)
@@ -220,15 +221,17 @@ extension PostgresPlan {
   }
 
   private var rechecking: PlanReport.Rechecking {
-    let term = condition?.expression.text.onOneLine
-    let isRechecked = recheck.predicate != nil
+    let all = condition?.expression.text.onOneLine
+    let rechecked = recheck.predicate?.expression.text.onOneLine
+    // Of an increment, at least the range is.
+    let left = rechecked == nil ? all : rechecked == all ? nil : job.source.where?.onOneLine
     let reason =
       job.source.recheck == .off
       ? "recheck is off" : "reads other rows, or gives another value each time"
     return PlanReport.Rechecking(
       mode: job.source.recheck.rawValue,
-      terms: isRechecked ? term.map { [$0] } ?? [] : [],
-      notRechecked: isRechecked ? [] : term.map { [.init(term: $0, because: reason)] } ?? []
+      terms: rechecked.map { [$0] } ?? [],
+      notRechecked: left.map { [.init(term: $0, because: reason)] } ?? []
     )
   }
 

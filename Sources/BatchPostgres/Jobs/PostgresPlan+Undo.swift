@@ -82,6 +82,7 @@ extension PostgresPlan {
         reversed: undo.isInOrder,
         in: session
       ) : IdentifierList.empty(storeIdentifier: "", entityName: "").packed
+    increment = nil
     notes = try undo.check(in: session)
     work = .undo(
       undo.expecting(expected),

@@ -24,6 +24,8 @@ package struct PostgresPlan: Sendable {
   package let expected: ExpectedTables
   /// Where the run records the rows that it changes; nil for nowhere.
   package let undo: UndoRecords?
+  /// The range of rows that the run exports; nil for a job without `since`.
+  package let increment: Increment?
   package let notes: [String]
 
   package enum Work: Sendable {
@@ -50,7 +52,7 @@ package struct PostgresPlan: Sendable {
   /// Resolves a job, for a run that may create its archive if `createsArchive`; writes nothing.
   ///
   /// `recorded` is the schema that a run began with; empty for a run that begins now. `extent` is how
-  /// far the files of a load are read. `run` is the UUID under which changed rows are recorded, if the job wants that.
+  /// far the files of a load are read. `identity` is the run that is begun or continued, and `run` the UUID under which changed rows are recorded, if the job wants that.
   ///
   /// - Throws: `BatchError` with the place in the job file: an unknown entity or column, an invalid
   ///   expression, or a missing right of the role.
@@ -62,6 +64,7 @@ package struct PostgresPlan: Sendable {
     reading extent: LoadedFiles.Extent = .names,
     expecting recorded: [String] = [],
     recordingIn run: String? = nil,
+    of identity: RunIdentity = RunIdentity(),
     in session: PostgresSession
   ) throws(BatchError) {
     self.job = job
@@ -75,7 +78,7 @@ package struct PostgresPlan: Sendable {
     let begun = ExpectedTables(recorded: recorded)
     try (begun?.isOf(database) == false ? begun?.anywhere : begun)?.verify(in: session)
     let path = try SearchPath(of: session)
-    let values = PostgresParameters(parameters.postgresValues(declared: job.parameters))
+    var values = PostgresParameters(parameters.postgresValues(declared: job.parameters))
     let entity = job.source.entity
     let place = job.place(of: job.action.selectsRows ? .entity : .into)
     let table = try Self.located(at: place) { () throws(BatchError) in
@@ -89,11 +92,11 @@ package struct PostgresPlan: Sendable {
       parameters: values,
       path: path
     )
-    let condition = try job.source.where.map { text throws(BatchError) in
+    var condition = try job.source.where.map { text throws(BatchError) in
       try compiler.condition(PostgresExpression(text, at: job.place(of: .where)))
     }
     let key: PostgresKey
-    let query: PostgresQuery
+    var query: PostgresQuery
     do {
       key = try job.action.selectsRows ? table.requireKey(declared: job.source.key) : .record
       query = try PostgresQuery(
@@ -110,19 +113,43 @@ package struct PostgresPlan: Sendable {
       if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
       throw error.located(at: job.place(of: job.source.path(of: error.subject)))
     }
+    var rechecked = job.source.recheck.applies(to: condition) ? condition : nil
+    var (increment, warnings) = (identity.increment, [String]())
+    if let start = try IncrementStart(of: job, parameters, after: identity.last) {
+      let range: CheckedExpression
+      (increment, values, range, warnings) = try Self.located(at: job.place(of: .since)) {
+        [query, condition, values] () throws(BatchError) in
+        let rows = try CursorRows(start.since.column, of: query, where: condition)
+        let (increment, warnings) =
+          if let recorded = identity.increment { (recorded, [String]()) } else {
+            try Self.increment(start, over: rows, in: session)
+          }
+        let terms = increment.condition(rows.cursor.term, rows.key.map(\.term))
+        let all = values.adding(terms.values.mapValues { PostgresValue($0) })
+        let range = try PostgresExpressionCompiler(
+          session: session,
+          table: table,
+          parameters: all,
+          path: path
+        ).condition(PostgresExpression(terms.sql))
+        return (increment, all, range, warnings)
+      }
+      condition = condition?.and(range) ?? range
+      rechecked = rechecked?.and(range) ?? range
+      query = query.selecting(condition, values)
+    }
+    self.increment = increment
     self.condition = condition
     self.query = query
     identifiers = try Self.identifiers(of: job, query, database)
-    recheck = .init(
-      job.source.recheck.applies(to: condition) ? condition : nil,
-      isRequired: job.source.recheck == .fail
-    )
+    recheck = .init(rechecked, isRequired: job.source.recheck == .fail)
     var work: Work
     switch job.action {
     case .transform(let transform):
       work = try Self.transform(transform, of: job, query, recheck, parameters, handlers)
     case .export(var export):
       export.columns = export.columns ?? begun?.attributes
+      export.file = export.file(of: identity)
       work = try Self.export(export, of: job, query, recheck)
     case .load(let load):
       work = try .load(Self.insertion(load, of: job, extent, query, in: session))
@@ -178,7 +205,7 @@ package struct PostgresPlan: Sendable {
     _ = try RunHooks(job, parameters: parameters)
     // A job that only reads does not hold up others.
     notes =
-      try checked + Self.notes(on: table, of: job, since: begun)
+      try checked + warnings + Self.notes(on: table, of: job, since: begun)
       + (job.action.writes
         ? ServerHealth.notes(for: session) + Self.foreignNotes(for: session) : [])
   }

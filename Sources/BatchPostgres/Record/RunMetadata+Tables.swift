@@ -21,6 +21,34 @@ extension RunMetadata {
   }
 }
 
+extension LastIncrement {
+  /// The increment of a run in tables; nil if it has none.
+  init?(_ run: TableRun, startingOver isFresh: Bool) throws(BatchError) {
+    self.init(
+      try run.described(),
+      isFinished: run.state == .finished || run.state == .acknowledged,
+      startingOver: isFresh,
+      at: "run \(run.run)"
+    )
+  }
+}
+
+extension RunIdentity {
+  /// The identity of the run that a command would begin after others, or of the unfinished increment that it would
+  /// resume.
+  init(after runs: [TableRun], of job: Job, _ options: RunOptions) throws(BatchError) {
+    guard job.source.since != nil, let last = runs.last else {
+      self.init()
+      return
+    }
+    if last.state == .running, !options.fresh {
+      self.init(try last.described())
+    } else {
+      self.init(after: try LastIncrement(last, startingOver: options.fresh))
+    }
+  }
+}
+
 extension RunSummary {
   init(_ snapshot: TableRunSnapshot) {
     let run = snapshot.run
@@ -33,7 +61,8 @@ extension RunSummary {
       ledger: .store
     )
     metadata.runID = run.runID
-    metadata.planned = (try? run.described())?.planned
+    let described = try? run.described()
+    (metadata.planned, metadata.increment) = (described?.planned, described?.increment)
     self.init(metadata, RunProgress(), total: run.total, path: "")
     outcomes = snapshot.outcomes
     chunks = snapshot.chunks

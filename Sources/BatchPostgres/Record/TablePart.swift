@@ -167,6 +167,7 @@ package final class TablePart: RunPart {
 
   package func makeProcessor() -> any ChunkProcessor {
     for note in plan.notes { onEvent(.message("warning: \(note)")) }
+    if let increment = plan.increment { onEvent(.message(increment.announcement)) }
     let connect = { @Sendable [address = plan.address, stop, workers] label in
       let worker = PostgresConnection(label: label, address: address, within: stop.closing)
       workers.withLock { $0.append(worker) }

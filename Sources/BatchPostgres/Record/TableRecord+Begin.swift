@@ -10,13 +10,25 @@ extension TableRecord {
     _ request: RunRequest,
     replacing runs: [FoundRun<TableRun>]
   ) async throws(BatchError) -> RunEntry<TablePart> {
-    let identity = RunIdentity(
-      startedAt: try await opening.persistently(within: lease) { session throws(BatchError) in
-        try session.text(
-          "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
-        ) ?? ""
-      }
-    )
+    let (job, tables, isFresh) = (work.job, requireTables(), options.fresh)
+    let (identity, newest) = try await opening.persistently(within: lease) {
+      session throws(BatchError) in
+      let runs = job.source.since == nil ? [] : try tables.runs(ofJobIfThere: job.name, in: session)
+      let now = try session.execute(
+        """
+        SELECT to_char(t, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(t, 'US')
+        FROM (SELECT now() AT TIME ZONE 'UTC' AS t) AS now
+        """
+      )
+      let identity = RunIdentity(
+        startedAt: now.text(0, 0) ?? "",
+        microseconds: now.text(0, 1).flatMap { Int($0) } ?? 0,
+        after: try runs.last.flatMap { run throws(BatchError) in
+          try LastIncrement(run, startingOver: isFresh)
+        }
+      )
+      return (identity, runs.last?.run)
+    }
     let plan = try await plan(of: identity)
     // A host that cannot write its files or start its programs is refused before there is a run.
     try work.job.refuseMissingFolders()
@@ -26,7 +38,7 @@ extension TableRecord {
     var replaced: [TableRun] = []
     let begun = try await PostgresConnection.persistently(within: lease) {
       () async throws(BatchError) in
-      try await begin(identity, plan, request, replacing: &replaced)
+      try await begin(identity, plan, request, after: newest, replacing: &replaced)
     }
     guard let begun else { return .again }
     for other in replaced { onEvent(.setAside("run \(other.run)")) }
@@ -42,6 +54,7 @@ extension TableRecord {
     _ identity: RunIdentity,
     _ plan: PostgresPlan,
     _ request: RunRequest,
+    after newest: String?,
     replacing replaced: inout [TableRun]
   ) async throws(BatchError) -> TableRun? {
     let (tables, place) = (requireTables(), address.description)
@@ -53,6 +66,7 @@ extension TableRecord {
     )
     let (name, lease) = (cause.name, lease)
     let (undone, undoable) = (plan.undone, work.undoableJob)
+    let isIncrement = work.job.source.since != nil
     let (unfinished, own) = try await opening.perform {
       session throws(BatchError) -> ([TableRun]?, TableRun?) in
       // Before the tables are created, which a refusal would leave behind.
@@ -67,6 +81,11 @@ extension TableRecord {
           try tables.undoInTheWay(after: runs, ofJob: name, in: session)
         }
         let own = runs.first { $0.run == identity.run }
+        // Another host has exported an increment meanwhile: this one would begin where that one did.
+        if own == nil, isIncrement, newest != runs.last?.run {
+          session.rollBack()
+          return (nil, nil)
+        }
         if own == nil,
           case .begin(let replaced) = try RunDecision(
             FoundRuns(runs, during: undo),
@@ -171,6 +190,8 @@ extension TableRecord {
       schema: [],
       ledger: .store
     )
+    metadata.startedMicroseconds = identity.startedMicroseconds
+    metadata.increment = plan.increment
     metadata.table = plan.tableIdentity
     metadata.database = plan.address.description
     metadata.runID = options.runID

@@ -322,6 +322,10 @@ extension NextStep {
           self.init(decision.name, "undoes run \(run.run) of \(run.startedAt)")
           return
         }
+        if work.job.source.since != nil {
+          let identity = try RunIdentity(after: runs, of: work.job, options)
+          _ = try work.plan(of: identity, nil, options, in: session)
+        }
         try tables.refuseRunsElsewhere(
           ofJob: work.cause.name,
           over: { () throws(BatchError) in

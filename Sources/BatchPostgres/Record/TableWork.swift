@@ -47,6 +47,7 @@ package enum TableWork: Sendable {
           ?? .whole { interrupter.isInterrupted },
         expecting: run.schema,
         recordingIn: run.run,
+        of: run,
         in: session
       )
     case .undo(let request, let job):
