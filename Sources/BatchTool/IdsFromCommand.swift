@@ -2,7 +2,6 @@ import ArgumentParser
 import BatchRuns
 import BatchIdentifiers
 import BatchPipeline
-import BatchSQLite
 import SystemPackage
 
 struct IdsFromCommand: AsyncParsableCommand {
@@ -25,7 +24,10 @@ struct IdsFromCommand: AsyncParsableCommand {
   @Argument(help: "The text, or - for standard input.", completion: .file())
   var text: String
 
-  @Option(help: "The database of the identifiers.", completion: .file())
+  @Option(
+    help: "The database of the identifiers: a file, or the URL of a PostgreSQL database.",
+    completion: .file()
+  )
   var database: String
 
   @Option(help: "Their table, or other entity.")
@@ -34,18 +36,12 @@ struct IdsFromCommand: AsyncParsableCommand {
   @OptionGroup var output: IdentifierOutput
 
   func run() async throws {
-    try Job.DatabaseOptions.Server.requireFile(
-      database,
-      for: "batch ids from",
-      remedy: "select the rows by source.where, such as id IN (1, 2)"
-    )
-    let store = try await Store(path: database, isReadOnly: true)
-    let entity = try store.schema.entity(named: entity)
+    let entity = try await ListedEntity(named: entity, in: database)
     var reader = IdentifierTextReader(
       name: text == "-" ? "standard input" : text,
-      storeIdentifier: store.identity.uuid,
+      storeIdentifier: entity.store,
       entityName: entity.name,
-      keyKind: try entity.requireKey().origin == .rowID ? .integer : nil
+      keyKind: entity.keyKind
     )
     let file: FileDescriptor
     do {

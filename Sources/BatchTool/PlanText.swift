@@ -119,11 +119,13 @@ struct PlanText {
       let needs = space.neededBytes.map {
         ", and needs up to \(Format.bytes(Int($0))) of free space"
       }
+      let free = space.freeBytes.map {
+        ", of which \(Format.bytes(Int($0))) are free before the run"
+      }
       facts.append(
         (
           "afterwards",
-          "\(space.by) of \(Format.bytes(Int(space.bytes))), of which \(Format.bytes(Int(space.freeBytes))) are"
-            + " free before the run\(needs ?? "")"
+          "\(space.by) of \(Format.bytes(Int(space.bytes)))\(free ?? "")\(needs ?? "")"
         )
       )
     }

@@ -27,8 +27,11 @@ struct ReportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let cause = try runRecords(named: job).cause
-    try cause.requireRecord(for: "batch report")
-    try await RecordedRun.report(recorded.run, ofWork: cause, to: FilePath(output))
+    let records = try runRecords(named: job)
+    try records.cause.requireSupport()
+    try await records.report(ofRun: recorded.run).write(
+      to: Job.Report(path: FilePath(output)),
+      permissions: records.cause.files.permissions
+    )
   }
 }

@@ -75,6 +75,13 @@ enum JSONOutput {
     return object
   }
 
+  /// A value as text, the same for equal values.
+  static func text(_ value: Any?) throws -> String {
+    let options: JSONSerialization.WritingOptions = [.sortedKeys, .fragmentsAllowed]
+    let bytes = try JSONSerialization.data(withJSONObject: value ?? NSNull(), options: options)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   /// The objects of a text with one per line.
   static func lines(_ text: String) throws -> [[String: Any]] {
     try text.split(separator: "\n").map { try object(String($0)) }

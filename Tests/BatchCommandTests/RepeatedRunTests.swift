@@ -51,6 +51,24 @@ import Testing
     #expect(try values == before.map { "\(Int($0)! + 10)" })
   }
 
+  @Test func `a run ID whose work was done with other parameters is told apart`() throws {
+    try write()
+    _ = try run("--param", "step=10", "--run-id", "mon")
+    let before = try values
+    #expect(try !run("--param", "step=10", "--run-id", "mon").contains("warning"))
+    let other = try run("--param", "step=11", "--run-id", "mon")
+    #expect(
+      other.contains(
+        "warning: the work of this run ID is done, but the run began with other parameters"
+      ),
+      "\(other)"
+    )
+    try write(set: ["n": "n * 2"])
+    let job = try run("--param", "step=10", "--run-id", "mon")
+    #expect(job.contains("warning: the work of this run ID is done, but"), "\(job)")
+    #expect(try values == before)
+  }
+
   @Test func `--finish-first finishes the other run with its own parameters, then does its own`()
     throws
   {

@@ -48,7 +48,7 @@ import Testing
     ],
     "BatchJobs": [
       "JSON", "Problems", "Parameters", "Model", "Fingerprint", "Decoding", "Programs",
-      "Load", "Export", "Plan", "Runs", "Operation",
+      "Load", "Export", "Plan", "Runs", "Report", "Operation",
     ],
     "BatchSQLite": [
       "SQLite", "Values", "Schema", "CoreData", "Expression", "Store", "Comparison", "Fetch",

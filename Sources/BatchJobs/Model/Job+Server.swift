@@ -34,15 +34,6 @@ extension RunCause {
     #endif
   }
 
-  /// Refuses work whose runs are recorded on a server, for an operation that needs records in
-  /// files.
-  ///
-  /// `what` names the operation, such as "batch history".
-  package func requireRecord(for what: String) throws(BatchError) {
-    try requireSupport()
-    if sharedServer != nil { try requireFile(for: what) }
-  }
-
   /// Refuses work on PostgreSQL, for an operation that supports only SQLite files.
   ///
   /// `what` names the operation, such as "batch verify".
@@ -296,13 +287,16 @@ extension Job {
         )
       )
     }
-    if source.query != nil { refuse(.query, "a query") }
-    if !action.selectsRows {
-      if undo != nil { refuse(JobPath("undo"), "the undo of a load") }
-      if isRehearsal { refuse(JobPath("action", "type"), "the rehearsal of a load") }
+    if !action.selectsRows, undo != nil { refuse(JobPath("undo"), "the undo of a load") }
+    if afterwards == .incremental {
+      problems.append(
+        JobProblem(
+          JobPath("afterwards"),
+          "\"incremental\" cuts pages off an SQLite file",
+          remedy: "write \"vacuum\""
+        )
+      )
     }
-    if afterwards != nil { refuse(JobPath("afterwards"), "giving space back afterwards") }
-    if sharedServer != nil, report != nil { refuse(.report, "a report") }
     return problems
   }
 }

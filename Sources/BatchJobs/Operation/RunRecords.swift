@@ -49,6 +49,11 @@ package protocol RunRecords: Sendable {
   /// - Throws: `BatchError` of code `planChanged` if the run has another plan, `notRunning` if no run waits for approval.
   func approve(_ name: String) async throws(BatchError) -> (PlannedRun, [PlanApproval])
 
+  /// The report of a run, given by its UUID or the beginning of it; nil for the last run.
+  ///
+  /// - Throws: `BatchError` of code `unknownRun` if no record matches, or if several do.
+  func report(ofRun name: String?) async throws(BatchError) -> RunReport
+
   /// Removes the remains of past runs that are no longer needed.
   func cleanUp(removingHistory: Bool) async throws(BatchError) -> JobCleanup
 

@@ -132,14 +132,14 @@ public struct PlanReport: Sendable, Encodable {
   public struct Afterwards: Sendable, Encodable {
     /// How: `vacuum` or `incremental`.
     public let by: String
-    /// The size of the database.
+    /// The size of the database; on PostgreSQL, of the table and its indexes.
     public let bytes: Int64
-    /// What is free in it before the run, and would return without one.
-    public let freeBytes: Int64
+    /// What is free in it before the run, and would return without one; nil on PostgreSQL.
+    public let freeBytes: Int64?
     /// The free space that it needs at most; nil for none.
     public let neededBytes: Int64?
 
-    package init(by name: String, bytes: Int64, freeBytes: Int64, neededBytes: Int64?) {
+    package init(by name: String, bytes: Int64, freeBytes: Int64?, neededBytes: Int64?) {
       (by, self.bytes, self.freeBytes, self.neededBytes) = (name, bytes, freeBytes, neededBytes)
     }
   }

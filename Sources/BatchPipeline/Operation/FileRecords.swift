@@ -125,6 +125,16 @@ struct FileRecords: RunRecords {
     try await RecordedRun(Checkpoint.ofRun(name, of: cause), of: cause)
   }
 
+  func report(ofRun name: String?) async throws(BatchError) -> RunReport {
+    let checkpoint = try Checkpoint.ofRun(name, of: cause)
+    return try await RunReport(
+      RecordedRun(checkpoint, of: cause),
+      in: checkpoint.metadata.database,
+      checkpoint.reportedFailures(),
+      checkpoint.pace()
+    )
+  }
+
   func identifiers(
     _ outcome: IdentifierSelection.Outcome,
     _ part: IdentifierSelection.Part,

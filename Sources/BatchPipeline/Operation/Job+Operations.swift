@@ -108,7 +108,10 @@ extension Job {
   /// - Throws: `BatchError` of code `unknownRun`, or if the file is not a report or cannot be
   ///   written.
   public func writeReport(ofRun run: String? = nil, to path: FilePath) async throws(BatchError) {
-    try await RecordedRun.report(run, ofWork: self, to: path)
+    try await records.report(ofRun: run).write(
+      to: Report(path: path),
+      permissions: files.permissions
+    )
   }
 
   /// Removes the remains of past runs that are no longer needed.

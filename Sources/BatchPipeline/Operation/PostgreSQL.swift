@@ -184,6 +184,8 @@ struct PostgresFilePlan: RunPlan {
         parameters: parameters,
         handlers: handlers,
         creatingArchive: true,
+        reading: job.action.selectsRows
+          ? .names : .whole { [interrupter = session.interrupter] in interrupter.isInterrupted },
         expecting: run.schema,
         recordingIn: run.run,
         of: run,
@@ -232,7 +234,7 @@ struct PostgresFilePlan: RunPlan {
     stoppedBy stop: StopSwitch
   ) async throws(BatchError) -> RunSelection {
     let plan = plan
-    if plan.identifiers != nil {
+    if plan.identifiers != nil || !job.action.selectsRows {
       let given = try await job.inSession(stoppedBy: stop) { session throws(BatchError) in
         try session.transaction(TransactionOptions(isReadOnly: true, searchPath: plan.query.path)) {
           () throws(BatchError) in
@@ -368,6 +370,23 @@ extension DatabaseSchema {
   }
 }
 
+extension ListedEntity {
+  init(named name: String, onServerAt url: String) async throws(BatchError) {
+    let server = Job.DatabaseOptions.Server.url(url)
+    try server.refusePassword()
+    self = try await server.inSession { session throws(BatchError) in
+      let table = try session.transaction(TransactionOptions(isReadOnly: true)) {
+        () throws(BatchError) in try PostgresTable(named: name, in: session)
+      }
+      return ListedEntity(
+        name: table.title,
+        store: try PostgresDatabase(of: session).derivedIdentity,
+        keyKind: try table.requireKey().isInteger ? .integer : .encoded
+      )
+    }
+  }
+}
+
 extension DatabaseSchema {
   private init(_ database: PostgresDatabase, _ tables: [PostgresTable]) {
     store = database.derivedIdentity
@@ -486,6 +505,12 @@ extension Verification {
 
 extension DatabaseSchema {
   package init(ofServerAt url: String) async throws(BatchError) {
+    throw .postgreSQLMissing("the URL is for PostgreSQL")
+  }
+}
+
+extension ListedEntity {
+  init(named name: String, onServerAt url: String) async throws(BatchError) {
     throw .postgreSQLMissing("the URL is for PostgreSQL")
   }
 }

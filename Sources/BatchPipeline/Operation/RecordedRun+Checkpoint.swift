@@ -1,21 +1,8 @@
 import BatchIdentifiers
 import BatchJobs
 import BatchRuns
-import SystemPackage
 
 extension RecordedRun {
-  package static func report(
-    _ run: String?,
-    ofWork cause: some RunCause,
-    to path: FilePath
-  ) async throws(BatchError) {
-    let checkpoint = try Checkpoint.ofRun(run, of: cause)
-    try await RunReport(RecordedRun(checkpoint, of: cause), checkpoint).write(
-      to: Job.Report(path: path),
-      permissions: cause.files.permissions
-    )
-  }
-
   /// Reads a run from its checkpoint, and from the ledger in its store.
   init(_ checkpoint: Checkpoint, of cause: some RunCause) async throws(BatchError) {
     let (metadata, progress) = (checkpoint.metadata, checkpoint.progress)
@@ -47,19 +34,11 @@ extension RecordedRun {
   }
 }
 
-extension RunReport {
-  /// Uses only the record, since the job may have changed.
-  init(_ run: RecordedRun, _ checkpoint: Checkpoint) throws(BatchError) {
-    summary = run.summary
-    description = nil
-    database = checkpoint.metadata.database ?? ""
-    entity = run.entity
-    condition = run.condition
-    action = run.action ?? ""
-    startedAt = run.startedAt
-    failures = try Self.failures(checkpoint)
-    pace = try checkpoint.pace()
-    warnings = []
-    actions = run.actions
+extension Checkpoint {
+  /// The first failures, for a report.
+  func reportedFailures() throws(BatchError) -> [RunReport.Failure] {
+    try failedIdentifiers().prefix(RunReport.failureLimit).map { failed throws(BatchError) in
+      RunReport.Failure(failed, try list.key(at: failed.position).description)
+    }
   }
 }

@@ -165,10 +165,15 @@ package struct FileEnd: RunEnd {
 
   package func report() throws(BatchError) {
     guard let report = cause.report, let checkpoint else { return }
-    try RunReport(summary, of: cause, checkpoint).write(
-      to: report,
-      permissions: cause.files.permissions
-    )
+    try RunReport(
+      summary,
+      of: cause,
+      checkpoint.metadata,
+      checkpoint.reportedFailures(),
+      checkpoint.pace(),
+      checkpoint.actions(of: cause),
+      warnings: cause.risks
+    ).write(to: report, permissions: cause.files.permissions)
   }
 
   package func verify() async throws(BatchError) { try await lane?.verifyStore() }

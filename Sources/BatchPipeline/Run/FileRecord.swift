@@ -70,15 +70,26 @@ final class FileRecord: RunRecord {
   func result(of run: FoundRun<FileRun>) throws(BatchError) -> RunSummary {
     switch run.record {
     case .checkpoint(let checkpoint):
-      RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
-    case .stored(let stored): summary(of: PastRun(finished: stored))
-    case .past(let past): summary(of: past)
+      tell(ofOtherWork: checkpoint)
+      return RunSummary(checkpoint.metadata, checkpoint.progress, checkpoint: checkpoint)
+    case .stored(let stored): return summary(of: PastRun(finished: stored))
+    case .past(let past): return summary(of: past)
+    }
+  }
+
+  /// Warns if a run that is done was of another job, or had other parameters.
+  private func tell(ofOtherWork checkpoint: Checkpoint) {
+    do throws(BatchError) {
+      _ = try work.hooks(after: checkpoint)
+    } catch {
+      if let words = error.wordsOfOtherWork { onEvent(.message(words)) }
     }
   }
 
   private func summary(of past: PastRun) -> RunSummary {
-    let checkpoint = findings.checkpoint.flatMap { $0.metadata.run == past.run ? $0.path : nil }
-    return RunSummary(past, of: cause.name, path: checkpoint?.string ?? "")
+    let checkpoint = findings.checkpoint.flatMap { $0.metadata.run == past.run ? $0 : nil }
+    if let checkpoint { tell(ofOtherWork: checkpoint) }
+    return RunSummary(past, of: cause.name, path: checkpoint?.path.string ?? "")
   }
 
   /// The end of a finished run.

@@ -9,7 +9,8 @@ package protocol ChunkChange: Sendable {
   var key: PostgresKey { get }
   var path: SearchPath { get }
 
-  func keys(of rows: Rows) -> RowKeys
+  /// The keys by which the rows are found before and after; nil for new rows.
+  func keys(of rows: Rows) -> RowKeys?
 
   /// The schema required for a change; nil before a run begins.
   var expected: ExpectedTables? { get }
@@ -64,11 +65,11 @@ extension BatchError {
 }
 
 extension ChunkChange where Rows == RowKeys {
-  package func keys(of rows: Rows) -> RowKeys { rows }
+  package func keys(of rows: Rows) -> RowKeys? { rows }
 }
 
 extension ChunkChange where Rows == TransformedRows<RowKeys> {
-  package func keys(of rows: Rows) -> RowKeys { rows.rows.keys }
+  package func keys(of rows: Rows) -> RowKeys? { rows.rows.keys }
 }
 
 extension ChunkChange {

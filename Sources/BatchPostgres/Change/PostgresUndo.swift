@@ -41,8 +41,7 @@ package struct PostgresUndo: Sendable {
       of: records.isDeletion ? nil : records.columns.map(\.name)
     )
     isOneByOne =
-      !records.isDeletion
-      && table.isAffectedByOrder(of: records.columns.map(\.name), inOneStatement: true)
+      !records.isDeletion && table.mayCollide(setting: records.columns.map(\.name))
     firesTriggers = try table.firesTriggers(
       on: records.isDeletion ? .insert : .update,
       in: session

@@ -214,7 +214,13 @@ package struct RowKeys: ChunkKeyList {
     }
     let arrays = try arrays()
     let sources = zip(key.columns, arrays).map { column, array in column.comparable(array.sql) }
-    return ("\(table.sql), \(relation(of: sources))", joined(arrays, in: table), Self.number)
+    var condition = joined(arrays, in: table)
+    if table.query != nil, !holdNull(arrays) {
+      // Unlike a join, this reaches the rows that are grouped by the key.
+      let names = key.columns.map { PostgresName.qualified(table.name, $0.name) }
+      condition += zip(names, sources).map { " AND \($0) = ANY (\($1))" }.joined()
+    }
+    return ("\(table.sql), \(relation(of: sources))", condition, Self.number)
   }
 
   /// The condition that a row's key is within the bounds of the keys, for a table whose index finds

@@ -38,6 +38,9 @@ package final class PostgresResult {
   /// The type of a column: an OID of `pg_type`.
   package func type(ofColumn column: Int) -> UInt32 { unsafe PQftype(result, Int32(column)) }
 
+  /// The modifier of a column's type, such as the length of a `varchar`; -1 if there is none.
+  func modifier(ofColumn column: Int) -> Int32 { unsafe PQfmod(result, Int32(column)) }
+
   /// Calls `body` with the bytes of a value, which are valid only during the call; nil for NULL.
   ///
   /// - Precondition: The row and the column exist.

@@ -28,6 +28,8 @@ struct ExpressionLexer {
   }
 
   private(set) var pieces: [Piece] = []
+  /// The unquoted words outside parentheses, in lower case, in their order.
+  private(set) var outerWords: [String] = []
 
   private let bytes: [UInt8]
   private let plainEscapes: Bool
@@ -66,6 +68,7 @@ struct ExpressionLexer {
       } else {
         let next = try token(startingWith: byte)
         (last, beforeLast) = (next, last)
+        if depth == 0, case .word(let word) = next { outerWords.append(word) }
         tokenCount += 1
       }
     }

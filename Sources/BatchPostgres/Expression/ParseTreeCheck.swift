@@ -37,20 +37,23 @@ struct ParseTreeCheck {
     }
   }
 
-  /// Whether the expression reads only its row, of a view one that depends on one row alone, and
-  /// calls no volatile function.
+  /// Whether the expression reads only its row, of a view one that depends on one row alone.
   func isAboutRow() throws(BatchError) -> Bool {
     if tree.nodes.contains("SUBLINK") { return false }
-    if table.kind == .view, try table.readsOtherRows(in: session) { return false }
-    let volatile = try session.text(
+    if table.kind != .view || table.query != nil { return true }
+    return try !table.readsOtherRows(in: session)
+  }
+
+  /// Whether the expression calls a volatile function.
+  func varies() throws(BatchError) -> Bool {
+    try session.text(
       """
       SELECT 1 FROM pg_catalog.pg_proc WHERE provolatile = 'v' AND (oid = ANY ($1::oid[])
         OR oid IN (SELECT oprcode FROM pg_catalog.pg_operator WHERE oid = ANY ($2::oid[]))) LIMIT 1
       """,
       .literal(Self.array(tree.functions)),
       .literal(Self.array(tree.operators))
-    )
-    return volatile == nil
+    ) != nil
   }
 
   /// Whether the expression asks for the present time.

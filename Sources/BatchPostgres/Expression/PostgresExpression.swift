@@ -9,10 +9,13 @@ package struct PostgresExpression: Sendable, Hashable {
   package let text: String
   /// Its place, for example `job.json:9:14: source.where`.
   package let place: String?
+  /// What the author calls it.
+  let noun: String
 
-  package init(_ text: String, at place: String? = nil) {
+  package init(_ text: String, at place: String? = nil, noun: String = "expression") {
     self.text = text
     self.place = place
+    self.noun = noun
   }
 
   func refusal(_ message: String, _ advice: Remedy? = nil) -> BatchError {
@@ -20,7 +23,7 @@ package struct PostgresExpression: Sendable, Hashable {
     let shown = line.count > 120 ? line.prefix(117) + "…" : line[...]
     return BatchError(
       .invalidSQL,
-      "\(message.onOneLine) in the expression `\(shown)`",
+      "\(message.onOneLine) in the \(noun) `\(shown)`",
       at: place,
       advice: advice
     ).about(.expression)
@@ -30,6 +33,8 @@ package struct PostgresExpression: Sendable, Hashable {
 package struct CheckedExpression: Sendable {
   package let expression: PostgresExpression
   let pieces: [ExpressionLexer.Piece]
+  /// Whether it calls a function whose result varies from call to call.
+  var varies = false
   /// Whether the result depends only on the row, the parameters and the time, because it reads no
   /// other rows and calls no function with varying results.
   package var isAboutRow = true

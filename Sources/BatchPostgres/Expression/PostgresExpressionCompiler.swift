@@ -44,8 +44,44 @@ package struct PostgresExpressionCompiler {
   /// - Throws: `BatchError` of code `invalidSQL` with the place of the expression.
   package func condition(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
     var checked = try read(expression)
-    try check(&checked) { sql, name in
-      "SELECT 1 AS \(name) FROM \(table.sql) WHERE \(sql)"
+    let rows = table.query?.standIn ?? table.sql
+    try check(&checked) { sql, name in "SELECT 1 AS \(name) FROM \(rows) WHERE \(sql)" }
+    return checked
+  }
+
+  /// Checks a SELECT whose rows are read like those of a view.
+  ///
+  /// - Throws: `BatchError` of code `invalidSQL` with the place of the query.
+  func query(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
+    let words = try lexer(expression).outerWords
+    guard ["select", "with", "values"].contains(words.first) else {
+      throw expression.refusal("there is no SELECT", "write one SELECT statement")
+    }
+    if words.contains("order") {
+      throw expression.refusal(
+        "ORDER BY does not affect which rows there are",
+        "give the columns as \(.order)"
+      )
+    }
+    if !Set(words).isDisjoint(with: ["limit", "offset", "fetch"]) {
+      throw expression.refusal(
+        "with LIMIT, a later look-up might find other rows",
+        "give the number as \(.limit)"
+      )
+    }
+    var checked = try read(expression)
+    try check(&checked) { sql, name in "SELECT 1 AS \(name) FROM \(sql) AS \"query\" WHERE false" }
+    if checked.dependsOnTime {
+      throw expression.refusal(
+        "the time changes whenever rows are looked up again",
+        "give the time as a parameter with the default \"$runStartedAt\", or select by it in source.where"
+      )
+    }
+    if checked.varies {
+      throw expression.refusal(
+        "a function changes from call to call, and rows are looked up again",
+        "select by it in source.where, which is evaluated once"
+      )
     }
     return checked
   }
@@ -73,13 +109,7 @@ package struct PostgresExpressionCompiler {
   // MARK: The text
 
   private func read(_ expression: PostgresExpression) throws(BatchError) -> CheckedExpression {
-    let lexer: ExpressionLexer
-    do {
-      lexer = try ExpressionLexer(expression.text, escapes: !session.hasStandardStrings)
-    } catch {
-      throw expression.refusal(error.reason, error.remedy.map { Remedy(stringLiteral: $0) })
-    }
-    let checked = CheckedExpression(expression: expression, pieces: lexer.pieces)
+    let checked = CheckedExpression(expression: expression, pieces: try lexer(expression).pieces)
     for name in checked.parameters.sorted() where !parameters.knownNames.contains(name) {
       let meant = nearestName(to: name, among: parameters.knownNames).map {
         "did you mean \":\($0)\"?"
@@ -93,6 +123,14 @@ package struct PostgresExpressionCompiler {
       )
     }
     return checked
+  }
+
+  private func lexer(_ expression: PostgresExpression) throws(BatchError) -> ExpressionLexer {
+    do {
+      return try ExpressionLexer(expression.text, escapes: !session.hasStandardStrings)
+    } catch {
+      throw expression.refusal(error.reason, error.remedy.map { Remedy(stringLiteral: $0) })
+    }
   }
 
   // MARK: The statement
@@ -118,12 +156,14 @@ package struct PostgresExpressionCompiler {
     _ checked: inout CheckedExpression
   ) throws(BatchError) {
     // In a separate transaction, in which the server prints no parse trees.
-    (checked.isAboutRow, checked.dependsOnTime) = try session.transaction(
+    (checked.varies, checked.isAboutRow, checked.dependsOnTime) = try session.transaction(
       TransactionOptions(isReadOnly: true, searchPath: path)
     ) { () throws(BatchError) in
       let check = ParseTreeCheck(session: session, table: table, tree: tree, target: target)
       try check.check(expression)
-      return (try check.isAboutRow(), try check.dependsOnTime())
+      let varies = try check.varies()
+      let isAboutRow = try check.isAboutRow()
+      return (varies, isAboutRow && !varies, try check.dependsOnTime())
     }
   }
 
@@ -160,7 +200,7 @@ package struct PostgresExpressionCompiler {
       throw expression.refusal(server.message, remedy(server))
     }
     guard columns.columnCount == 1, columns.name(ofColumn: 0) == guardName else {
-      throw expression.refusal("this is not one expression")
+      throw expression.refusal("this is not one \(expression.noun)")
     }
     guard trees.count < 2 else {
       throw expression.refusal(

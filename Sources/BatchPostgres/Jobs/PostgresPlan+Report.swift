@@ -45,6 +45,9 @@ extension PostgresPlan {
       report.increment = increment.map { ExportedRange($0) }
       (report.server, report.role) = (database.version, database.role)
       (report.locks, report.triggers, report.foreignKeys) = (locks, firingTriggers, metForeignKeys)
+      report.afterwards = try Self.afterwards(of: job, table, in: session).map {
+        PlanReport.Afterwards(by: "vacuum", bytes: $0, freeBytes: nil, neededBytes: nil)
+      }
       report.advice = try advice(for: matches, in: session)
       do throws(BatchError) {
         report.sample = try session.savepoint { () throws(BatchError) in
@@ -60,7 +63,16 @@ extension PostgresPlan {
       report.types = export.types
       report.warnings += try warningsAboutTypes(of: export, in: session)
     }
-    let estimate = estimate(of: report, in: session)?.adding(selection / .seconds(1))
+    let chunks = estimate(of: report, in: session)
+    if table.kind == .view, let seconds = chunks?.seconds,
+      seconds > 20 * (selection / .seconds(1)) + 10
+    {
+      report.warnings.append(
+        "looking up rows by \(key.columns.map(\.name).joined(separator: ", ")) takes much longer than to select them:"
+          + " no index finds them, or the server computes all rows for each chunk. A larger chunk.size helps"
+      )
+    }
+    let estimate = chunks?.adding(selection / .seconds(1))
     report.tell(job.paced(estimate, matches: report.matches))
     return report
   }
@@ -237,7 +249,8 @@ extension PostgresPlan {
 
   private var locks: [String] {
     guard job.action.writes else {
-      return ["ACCESS SHARE on \(table.title), which only DDL waits for"]
+      let rows = table.query == nil ? table.title : "what the query reads"
+      return ["ACCESS SHARE on \(rows), which only DDL waits for"]
     }
     let seconds = job.database.busyTimeout / .seconds(1)
     let rows = job.action.kind == .delete || setsKey ? "FOR UPDATE" : "FOR NO KEY UPDATE"

@@ -21,7 +21,8 @@ extension PostgresPlan {
   /// have none.
   func estimate(of report: PlanReport, in session: PostgresSession) -> TimeEstimate? {
     let isKnown = newArchive == nil && job.action.kind != .transform
-    guard isKnown, report.matches > 0, table.kind != .view, firingTriggers.isEmpty,
+    guard isKnown, report.matches > 0, table.kind != .view || !job.action.writes,
+      firingTriggers.isEmpty,
       cascades.isEmpty
     else { return nil }
     let size = min(

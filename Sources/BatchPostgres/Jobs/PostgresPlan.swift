@@ -79,13 +79,10 @@ package struct PostgresPlan: Sendable {
     try (begun?.isOf(database) == false ? begun?.anywhere : begun)?.verify(in: session)
     let path = try SearchPath(of: session)
     var values = PostgresParameters(parameters.postgresValues(declared: job.parameters))
-    let entity = job.source.entity
-    let place = job.place(of: job.action.selectsRows ? .entity : .into)
-    let table = try Self.located(at: place) { () throws(BatchError) in
-      try session.transaction(TransactionOptions(isReadOnly: true)) { () throws(BatchError) in
-        try PostgresTable(named: entity, in: session)
-      }
-    }
+    let place = job.place(
+      of: job.source.query != nil ? .query : job.action.selectsRows ? .entity : .into
+    )
+    let table = try Self.table(of: job, at: place, values, path, in: session)
     let compiler = PostgresExpressionCompiler(
       session: session,
       table: table,
@@ -201,6 +198,10 @@ package struct PostgresPlan: Sendable {
       work = .load(insertion)
     }
     self.work = work
+    _ = try Self.afterwards(of: job, table, in: session)
+    if job.sharedServer != nil, let report = job.report {
+      try Self.located(at: job.place(of: .report)) { () throws(BatchError) in try report.check() }
+    }
     // A program that cannot be started is refused before anything else is done.
     _ = try RunHooks(job, parameters: parameters)
     // A job that only reads does not hold up others.
@@ -522,20 +523,6 @@ extension PostgresPlan.Work {
       insertion.expected = expected
       return .load(insertion)
     case .undo: return self
-    }
-  }
-}
-
-extension Recheck {
-  /// Whether a condition must still hold when a row is written.
-  ///
-  /// A condition that reads other rows or is volatile is checked again only if the job demands it,
-  /// since the run's own work might affect it.
-  fileprivate func applies(to condition: CheckedExpression?) -> Bool {
-    switch self {
-    case .off: false
-    case .row: condition?.isAboutRow ?? false
-    case .skip, .fail: true
     }
   }
 }

@@ -52,16 +52,16 @@ extension RunIdentity {
 extension RunSummary {
   init(_ snapshot: TableRunSnapshot) {
     let run = snapshot.run
+    let described = try? run.described()
     var metadata = RunMetadata(
       run: run.run,
       job: run.job,
-      startedAt: run.startedAt,
+      startedAt: described?.startedAt ?? run.startedAt,
       fingerprint: "",
       schema: [],
       ledger: .store
     )
     metadata.runID = run.runID
-    let described = try? run.described()
     (metadata.planned, metadata.increment) = (described?.planned, described?.increment)
     self.init(metadata, RunProgress(), total: run.total, path: "")
     outcomes = snapshot.outcomes
@@ -72,6 +72,7 @@ extension RunSummary {
     peakResidentBytes = snapshot.peakBytes
     endedAt = snapshot.endedAt
     reasons = snapshot.reasons
+    afterwards = snapshot.course.afterwards
     failedAttempts = snapshot.failedAttempts
     switch run.state {
     case .running: state = .running
@@ -80,6 +81,13 @@ extension RunSummary {
     // When it was set aside is not when it ended.
     case .setAside: (state, isSetAside, endedAt) = (.stopped, true, nil)
     }
+    if run.state != .running { setSpeedOfAll() }
+  }
+
+  /// Sets the speed over all the work that was done.
+  private mutating func setSpeedOfAll() {
+    let seconds = elapsedSeconds - throttledSeconds
+    setSpeed(done > 0 && seconds > 0 ? Double(done) / seconds : nil, isLive: false)
   }
 
   /// The summary of a shared run that may have no live process; an unfinished run without one has
@@ -91,6 +99,7 @@ extension RunSummary {
     lastSeenAt = last?.seenAt
     guard !hosts.contains(where: { $0.isAlive(within: lease) }) else { return }
     state = .stopped
+    setSpeedOfAll()
     guard let last else { return }
     switch last.exit?.state {
     // A process that stops removes its row.

@@ -1,11 +1,12 @@
 #if PostgreSQL
 import BatchJobs
 import BatchRuns
-import BatchIdentifiers
+package import BatchIdentifiers
 
 /// The end of a run that is recorded in tables, or of this process's part of it.
 package struct TableEnd: RunEnd {
   let summary: RunSummary
+  let cause: any RunCause
   let notifier: (any RunNotifier)?
   let isDeliveredHere: Bool
   let run: TableRun
@@ -14,28 +15,48 @@ package struct TableEnd: RunEnd {
   package let lease: Duration
   package let stop: TableRunStop
 
-  /// Jobs with shared runs have no reports.
-  package func report() {}
+  package func report() async throws(BatchError) {
+    guard let report = cause.report else { return }
+    let (tables, run) = (tables, run)
+    let (metadata, failures, course, actions) = try await connected { session throws(BatchError) in
+      (
+        try run.described(), try tables.reportedFailures(ofRun: run.run, in: session),
+        try tables.course(ofRun: run.run, in: session), try tables.noted(of: run.run, in: session)
+      )
+    }
+    var pace = course.pace
+    pace.finish()
+    let told = actions.following(metadata, nil)
+    try RunReport(summary, of: cause, metadata, failures, pace, told).write(
+      to: report,
+      permissions: cause.files.permissions
+    )
+  }
 
   func verify() {}
 
   func leave(isDelivered: Bool) {}
 
   func acknowledge() async throws(BatchError) {
-    // The connection that opened the run may have been interrupted since.
-    let connection = PostgresConnection(label: "batch.end", address: address, within: stop.closing)
     let (tables, run) = (tables, run.run)
-    let result: Result<Void, BatchError>
+    try await connected { session throws(BatchError) in
+      try tables.acknowledge(run, in: session)
+    }
+  }
+
+  /// Runs `body` on a connection of its own, since the one that opened the run may have been interrupted.
+  private func connected<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresSession) throws(BatchError) -> Value
+  ) async throws(BatchError) -> Value {
+    let connection = PostgresConnection(label: "batch.end", address: address, within: stop.closing)
+    let result: Result<Value, BatchError>
     do throws(BatchError) {
-      try await connection.persistently(within: lease) { session throws(BatchError) in
-        try tables.acknowledge(run, in: session)
-      }
-      result = .success(())
+      result = .success(try await connection.persistently(within: lease, body))
     } catch {
       result = .failure(error)
     }
     await connection.close()
-    try result.get()
+    return try result.get()
   }
 }
 #endif

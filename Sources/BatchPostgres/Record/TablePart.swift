@@ -254,6 +254,29 @@ package final class TablePart: RunPart {
 
   // MARK: The end
 
+  /// Each process does so; the server lets one at a time.
+  package func makeSpaceReturn() async -> (any SpaceReturn)? {
+    guard cause.afterwards == .vacuum, plan.undone == nil,
+      session.summary().outcomes.succeeded > 0
+    else { return nil }
+    let connection = PostgresConnection(
+      label: "batch.vacuum",
+      address: plan.address,
+      within: stop.closing
+    )
+    return TableVacuum(of: plan.table, after: run.run, recordedIn: tables, by: connection)
+  }
+
+  /// What the process recorded that was done first stays.
+  package func note(_ space: ReturnedSpace) async {
+    let (tables, run) = (tables, run.run)
+    try? await own.persistently(within: lease) { session throws(BatchError) in
+      try tables.changeCourse(ofRun: run, in: session) { course in
+        if course.afterwards?.bytesAfter == nil { course.afterwards = space }
+      }
+    }
+  }
+
   package func record(
     _ ending: RunStateMachine.Ending,
     _ failure: BatchError?,
@@ -297,9 +320,17 @@ package final class TablePart: RunPart {
     looking?.cancel()
     await presence.beat(session.report)
     do throws(BatchError) {
-      session.update(
-        try await tables.snapshot(ofRun: run.run, at: plan.address, within: lease, by: own)
+      let snapshot = try await tables.snapshot(
+        ofRun: run.run,
+        at: plan.address,
+        within: lease,
+        by: own
       )
+      session.update(snapshot)
+      let (tables, run) = (tables, run.run)
+      try? await own.perform { session throws(BatchError) in
+        try tables.changeCourse(ofRun: run, in: session) { $0.pace.add(snapshot) }
+      }
     } catch {
       if error.code == .interrupted {
         if ending == .completed { ending = .stopped }
@@ -317,6 +348,7 @@ package final class TablePart: RunPart {
     await own.close()
     return TableEnd(
       summary: summary,
+      cause: cause,
       notifier: hooks,
       // The process that ended a finished run reports the end.
       isDeliveredHere: !summary.state.isFinished || hasEndedRun,

@@ -158,6 +158,9 @@ final class TableProgress: Sendable {
     }
   }
 
+  /// How often a process adds a point to the pace of the run.
+  private static let paceInterval = Duration.seconds(10)
+
   /// How soon others learn that a hold or a wait has begun or ended.
   private static let shortestInterval = Duration.milliseconds(100)
 
@@ -168,7 +171,7 @@ final class TableProgress: Sendable {
     by connection: PostgresConnection,
     as presence: HostPresence
   ) async {
-    var (told, toldAt) = (report, ContinuousClock.now)
+    var (told, toldAt, pacedAt) = (report, ContinuousClock.now, ContinuousClock.now)
     while !Task.isCancelled {
       try? await Task.sleep(for: Self.shortestInterval)
       if Task.isCancelled { return }
@@ -180,7 +183,13 @@ final class TableProgress: Sendable {
       let snapshot = try? await connection.perform { session throws(BatchError) in
         try tables.snapshot(ofRun: run, in: session)
       }
-      if let snapshot { update(snapshot) }
+      guard let snapshot else { continue }
+      update(snapshot)
+      guard pacedAt.duration(to: .now) >= Self.paceInterval else { continue }
+      pacedAt = .now
+      try? await connection.perform { session throws(BatchError) in
+        try tables.changeCourse(ofRun: run, in: session) { $0.pace.add(snapshot) }
+      }
     }
   }
 
@@ -212,6 +221,13 @@ extension Outcomes {
     vanished += now.vanished - then.vanished
     noLongerMatching += now.noLongerMatching - then.noLongerMatching
     failed += now.failed - then.failed
+  }
+}
+
+extension RunPace {
+  /// Adds what a run has done.
+  mutating func add(_ snapshot: TableRunSnapshot) {
+    add(seconds: snapshot.elapsedSeconds, done: snapshot.outcomes.total)
   }
 }
 #endif

@@ -88,7 +88,12 @@ package final class TableRecord: RunRecord {
   package func close() async { await opening.close() }
 
   package func result(of run: FoundRun<TableRun>) async throws(BatchError) -> RunSummary {
-    try await summary(of: run.record)
+    do throws(BatchError) {
+      _ = try work.hooks(after: run.record.described(), options)
+    } catch {
+      if let words = error.wordsOfOtherWork { onEvent(.message(words)) }
+    }
+    return try await summary(of: run.record)
   }
 
   package func end(of run: FoundRun<TableRun>) async throws(BatchError) -> TableEnd {
@@ -98,6 +103,7 @@ package final class TableRecord: RunRecord {
     onEvent(.message("the run was finished before; this concludes it"))
     return TableEnd(
       summary: try await summary(of: run),
+      cause: cause,
       notifier: hooks,
       isDeliveredHere: true,
       run: run,

@@ -78,6 +78,20 @@ package struct TableRecords: RunRecords {
     }
   }
 
+  package func report(ofRun name: String?) async throws(BatchError) -> RunReport {
+    try await cause.inSession { [work] session throws(BatchError) in
+      let tables = try RunTables(of: session)
+      let run = try work.cause.sharedRun(name, tables, in: session)
+      guard let recorded = try recorded(run, tables, in: session) else {
+        throw BatchError.unknownRun(run.run, count: 0, at: session.address.description)
+      }
+      var pace = try tables.course(ofRun: run.run, in: session).pace
+      pace.finish()
+      let failures = try tables.reportedFailures(ofRun: run.run, in: session)
+      return try RunReport(recorded, in: run.described().database, failures, pace)
+    }
+  }
+
   private func recorded(
     _ run: TableRun,
     _ tables: RunTables,
@@ -329,8 +343,10 @@ extension NextStep {
         try tables.refuseRunsElsewhere(
           ofJob: work.cause.name,
           over: { () throws(BatchError) in
-            try PostgresTable(named: work.job.source.entity, in: session)
-              .identity(in: PostgresDatabase(of: session))
+            let source = work.job.source
+            let oid =
+              source.query == nil ? try PostgresTable(named: source.entity, in: session).oid : 0
+            return PostgresTable.identity(oid, in: try PostgresDatabase(of: session))
           },
           in: session
         )

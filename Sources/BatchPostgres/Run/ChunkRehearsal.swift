@@ -43,12 +43,24 @@ package final class ChunkRehearsal: Sendable {
     tally = Lock(RehearsalTally(of: query.table, key: query.key, samples: samples))
   }
 
+  /// What a chunk changes.
+  struct Subject {
+    /// The positions of its identifiers in the list.
+    let positions: Range<Int>
+    /// The keys of its rows; nil if it inserts them, and they are only counted.
+    let keys: RowKeys?
+    /// The single statement that changes the rows; nil if there is none.
+    let statement: PostgresStatement?
+
+    init(_ positions: Range<Int>, _ keys: RowKeys?, _ statement: PostgresStatement?) {
+      (self.positions, self.keys, self.statement) = (positions, keys, statement)
+    }
+  }
+
   /// Does a chunk, and rolls it back with all that its triggers have done.
   ///
   /// - Parameters:
-  ///   - keys: The keys of its rows.
-  ///   - statement: The single statement that changes the rows; nil if there is none.
-  ///   - positions: Their positions in the list.
+  ///   - subject: What it changes.
   ///   - options: Those of a transaction of the run.
   ///   - policy: What happens if rows fail, before the first one.
   ///   - session: The session, in no transaction.
@@ -56,9 +68,7 @@ package final class ChunkRehearsal: Sendable {
   /// - Returns: What the run would have committed.
   /// - Throws: The error with which the run's transaction would have failed.
   func perform(
-    _ keys: RowKeys,
-    _ statement: PostgresStatement?,
-    at positions: Range<Int>,
+    _ subject: Subject,
     _ options: TransactionOptions,
     _ policy: FailurePolicy,
     in session: PostgresSession,
@@ -70,27 +80,27 @@ package final class ChunkRehearsal: Sendable {
     defer { session.rollBack() }
     try prepare(session)
     let start = clock.now
-    let counts = try changeCounts(in: session)
-    let before = try RowImages(of: keys, by: reader, in: session)
+    let counts = try changeCounts(of: subject, in: session)
+    let before = try images(of: subject, in: session)
     let begun = clock.now
     let written = try change(policy.after(failedBefore))
     // What is deferred would act at COMMIT.
     try session.run("SET CONSTRAINTS ALL IMMEDIATE")
     let duration = begun.duration(to: clock.now)
     let looked = clock.now
-    let after = try RowImages(of: keys, by: reader, in: session)
-    let others = try changeCounts(in: session)
+    let after = try images(of: subject, in: session)
+    let others = try changeCounts(of: subject, in: session)
     session.rollBack()
     let looking = start.duration(to: begun) + looked.duration(to: clock.now)
     let isTimed = tally.withLock { tally in
-      tally.note(written, at: positions, duration, looking)
-      tally.note(before, after)
+      tally.note(written, at: subject.positions, duration, looking)
+      if let before, let after { tally.note(before, after) }
       tally.note(others, since: counts)
-      defer { tally.isTimed = tally.isTimed || statement != nil }
+      defer { tally.isTimed = tally.isTimed || subject.statement != nil }
       return tally.isTimed
     }
-    if timesTriggers, !isTimed, let statement {
-      try timeTriggers(of: statement, on: keys.count, options, in: session)
+    if timesTriggers, !isTimed, let statement = subject.statement {
+      try timeTriggers(of: statement, on: subject.positions.count, options, in: session)
     }
     return Commit(
       outcomes: written.outcomes,
@@ -99,9 +109,18 @@ package final class ChunkRehearsal: Sendable {
     )
   }
 
-  /// How many rows of other tables this session has inserted, updated and deleted, as far as the
-  /// server has not yet told others.
+  private func images(
+    of subject: Subject,
+    in session: PostgresSession
+  ) throws(BatchError) -> RowImages? {
+    guard let keys = subject.keys else { return nil }
+    return try RowImages(of: keys, by: reader, in: session)
+  }
+
+  /// How many rows of tables whose rows are not compared this session has inserted, updated and
+  /// deleted, as far as the server has not yet told others.
   private func changeCounts(
+    of subject: Subject,
     in session: PostgresSession
   ) throws(BatchError) -> RehearsalTally.Counts {
     let found = try session.execute(
@@ -114,7 +133,7 @@ package final class ChunkRehearsal: Sendable {
       WHERE n_tup_upd + n_tup_ins + n_tup_del > 0 AND relname !~ '^_batch_'
         AND relid NOT IN (SELECT oid FROM own)
       """,
-      .literal(String(reader.table.oid))
+      .literal(subject.keys == nil ? "0" : String(reader.table.oid))
     )
     var counts: RehearsalTally.Counts = [:]
     for row in 0..<found.count {

@@ -224,8 +224,8 @@ package struct ChunkTransaction<Change: ChunkChange>: Sendable {
     guard case .rehearsed(let rehearsal) = end else {
       preconditionFailure("a chunk of a run is rehearsed")
     }
-    let keys = change.keys(of: rows)
-    return try rehearsal.perform(keys, statement, at: positions, options, onFailure, in: session) {
+    let subject = ChunkRehearsal.Subject(positions, change.keys(of: rows), statement)
+    return try rehearsal.perform(subject, options, onFailure, in: session) {
       policy throws(BatchError) in
       try change.write(to: rows, method, onFailure: policy, in: session)
     }

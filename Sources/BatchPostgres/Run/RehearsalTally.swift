@@ -13,6 +13,7 @@ struct RehearsalTally: Sendable {
   private let samples: Int
   private(set) var chunks = 0
   private(set) var failed = 0
+  private var succeeded = 0
   private(set) var failures = FailureCounter()
   private(set) var changing = Duration.zero
   private(set) var looking = Duration.zero
@@ -43,6 +44,7 @@ struct RehearsalTally: Sendable {
     self.changing += changing
     self.looking += looking
     failed += written.failures.count
+    succeeded += written.succeeded
     for failure in written.failures {
       let position = positions.lowerBound + failure.number
       failures.add(FailedIdentifier(position: position, error: failure.error, failedAt: ""))
@@ -117,7 +119,12 @@ struct RehearsalTally: Sendable {
       )
     }
     for name in othersChanged {
-      let counts = others[name] ?? [0, 0, 0]
+      var counts = others[name] ?? [0, 0, 0]
+      if key == .record, name == table.title {
+        // The server also counts what failed records have written, which is known here.
+        counts[0] = min(counts[0], succeeded)
+        counts[1] = succeeded - counts[0]
+      }
       tables.append(
         TableChanges(table: name, changed: counts[0], added: counts[1], removed: counts[2])
       )

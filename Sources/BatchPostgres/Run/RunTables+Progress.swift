@@ -1,4 +1,5 @@
 #if PostgreSQL
+import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
@@ -154,18 +155,57 @@ extension RunTables {
       counter.add(failed, count: row.text(3).flatMap { Int($0) } ?? 1)
     }
     return try counter.counts(atMost: limit) { failed throws(BatchError) in
-      let span = try session.execute(
-        "SELECT first, next FROM \(span) WHERE run = $1::uuid AND first <= $2 ORDER BY first DESC LIMIT 1",
-        .text(run),
-        .integer(Int64(failed.position))
-      )
-      guard let first = span.integer(0, 0), let next = span.integer(0, 1), failed.position < next
-      else {
-        throw Self.damaged("run \(run) has failures in no span")
-      }
-      let list = try list(of: Int(first)..<Int(next), ofRun: run, in: session)
-      return try list.key(at: failed.position - Int(first)).description
+      try span(of: failed.position, ofRun: run, in: session).key(at: failed.position)
     }
+  }
+
+  /// A span of a run with its identifiers.
+  private struct ListedSpan {
+    let positions: Range<Int>
+    let list: IdentifierList
+
+    func key(at position: Int) throws(BatchError) -> String {
+      try list.key(at: position - positions.lowerBound).description
+    }
+  }
+
+  private func span(
+    of position: Int,
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> ListedSpan {
+    let span = try session.execute(
+      "SELECT first, next FROM \(span) WHERE run = $1::uuid AND first <= $2 ORDER BY first DESC LIMIT 1",
+      .text(run),
+      .integer(Int64(position))
+    )
+    guard let first = span.integer(0, 0), let next = span.integer(0, 1), position < next else {
+      throw Self.damaged("run \(run) has failures in no span")
+    }
+    let positions = Int(first)..<Int(next)
+    return ListedSpan(
+      positions: positions,
+      list: try list(of: positions, ofRun: run, in: session)
+    )
+  }
+
+  /// The first failures of a run, for its report.
+  func reportedFailures(
+    ofRun run: String,
+    in session: PostgresSession
+  ) throws(BatchError) -> [RunReport.Failure] {
+    var last: ListedSpan?
+    var failures: [RunReport.Failure] = []
+    for failed in try failed(ofRun: run, atMost: RunReport.failureLimit, in: session) {
+      var span = last
+      if span?.positions.contains(failed.position) != true {
+        span = try self.span(of: failed.position, ofRun: run, in: session)
+      }
+      guard let span else { continue }
+      failures.append(RunReport.Failure(failed, try span.key(at: failed.position)))
+      last = span
+    }
+    return failures
   }
 
   /// The outcome of each identifier of a run, in one snapshot.
@@ -200,13 +240,14 @@ extension RunTables {
   /// The identifiers of a run that failed, ascending.
   package func failed(
     ofRun run: String,
+    atMost limit: Int = .max,
     in session: PostgresSession
   ) throws(BatchError) -> [FailedIdentifier] {
     let rows = try session.execute(
       """
       SELECT position, code, message, attempt,
         to_char(failed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-      FROM \(failure) WHERE run = $1::uuid ORDER BY position
+      FROM \(failure) WHERE run = $1::uuid ORDER BY position LIMIT \(limit)
       """,
       .text(run)
     )

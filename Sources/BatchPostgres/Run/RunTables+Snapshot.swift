@@ -27,6 +27,8 @@ package struct TableRunSnapshot: Sendable {
   package let failedAttempts: [FailedAttempt]
   /// The three most frequent reasons why identifiers failed, once the run is finished.
   package let reasons: [FailureCount]
+  /// How the run went.
+  let course: RunCourse
 }
 
 extension RunTables {
@@ -80,7 +82,8 @@ extension RunTables {
       failedAttempts: rows.text(0, next + 4).map { [FailedAttempt](recorded: $0) } ?? [],
       // The keys are gone once somebody has removed the lists.
       reasons: shared.state != .running && outcomes.failed > 0
-        ? (try? failureCounts(ofRun: run, atMost: 3, in: session)) ?? [] : []
+        ? (try? failureCounts(ofRun: run, atMost: 3, in: session)) ?? [] : [],
+      course: try course(ofRun: run, in: session)
     )
   }
 
@@ -102,8 +105,15 @@ extension RunTables {
   package func remove(_ run: String, in session: PostgresSession) throws(BatchError) {
     try removeUndo(of: run, in: session)
     for table in [
-      approval, action, exit, host, list, ledger, tally, failure, passedOver, part, span, self.run,
+      approval, action, course, exit, host, list, ledger, tally, failure, passedOver, part, span,
+      self.run,
     ] {
+      // Tables of an earlier version have no course.
+      if table == course,
+        try session.text("SELECT pg_catalog.to_regclass($1)", .text(table)) == nil
+      {
+        continue
+      }
       try session.execute("DELETE FROM \(table) WHERE run = $1::uuid", .text(run))
     }
   }

@@ -18,6 +18,7 @@ package import BatchIdentifiers
 /// | `_batch_undo` | a run with undo records, which are in a table of their own |
 /// | `_batch_approval` | a user who has approved the plan of a run |
 /// | `_batch_action` | a run: what people have done to it |
+/// | `_batch_course` | a run: how much was done when, and what followed the last chunk |
 /// | `_batch_exit` | how a process that took part in a run ended, and what it has done |
 ///
 /// Neither heartbeats nor chunks write to a span. The transaction of a chunk only holds a shared
@@ -58,17 +59,18 @@ package struct RunTables: Sendable, Hashable {
   var undo: String { name("_batch_undo") }
   var approval: String { name("_batch_approval") }
   var action: String { name("_batch_action") }
+  var course: String { name("_batch_course") }
 
   private func name(_ table: String) -> String { PostgresName.qualified(schema, table) }
 
-  /// Whether the tables that a run needs exist; inside the caller's transaction.
+  /// Whether the tables that a run needs exist, which a course does not; inside the caller's transaction.
   package func exist(in session: PostgresSession) throws(BatchError) -> Bool {
-    try missing(in: session).isEmpty
+    try missing(in: session).allSatisfy { $0 == "_batch_course" }
   }
 
-  /// Whether runs can be read: tables of an earlier version lack only the actions.
+  /// Whether runs can be read: tables of an earlier version lack only what is noted beside them.
   func canBeRead(in session: PostgresSession) throws(BatchError) -> Bool {
-    try missing(in: session).allSatisfy { $0 == "_batch_action" }
+    try missing(in: session).allSatisfy { ["_batch_action", "_batch_course"].contains($0) }
   }
 
   /// Refuses a schema in which the session's role cannot keep a run, because it may not create the
@@ -123,7 +125,8 @@ package struct RunTables: Sendable, Hashable {
   ///   were dropped.
   package func create(in session: PostgresSession) throws(BatchError) {
     try requireUse(in: session)
-    if try exist(in: session) { return }
+    if try missing(in: session).isEmpty { return }
+    if try exist(in: session), try !mayCreate(in: session) { return }
     try lock(in: session)
     let missing = try missing(in: session)
     if missing.contains("_batch_run"), !missing.contains("_batch_span"),
@@ -153,7 +156,7 @@ package struct RunTables: Sendable, Hashable {
   private static let names = [
     "_batch_run", "_batch_host", "_batch_span", "_batch_list", "_batch_ledger", "_batch_tally",
     "_batch_failure", "_batch_passed_over", "_batch_part", "_batch_exit",
-    "_batch_undo", "_batch_approval", "_batch_action",
+    "_batch_undo", "_batch_approval", "_batch_action", "_batch_course",
   ]
 
   private func missing(in session: PostgresSession) throws(BatchError) -> [String] {
@@ -261,6 +264,8 @@ package struct RunTables: Sendable, Hashable {
       ]
     case "_batch_action":
       ["CREATE TABLE \(action) (run uuid PRIMARY KEY, actions text NOT NULL)"]
+    case "_batch_course":
+      ["CREATE TABLE \(course) (run uuid PRIMARY KEY, course text NOT NULL)"]
     case "_batch_undo":
       [
         """

@@ -15,7 +15,8 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   package private(set) var attributes: [String]
   /// The role whose rows were selected, if policies decide which rows it may see.
   package let reader: String?
-  /// First the run's table, then its archive if there is one, then those that expressions read.
+  /// First the run's table unless its rows are those of a query, then its archive if there is one, then those that
+  /// expressions read.
   private var tables: [ExpectedTable]
 
   /// `columns` are read or written in addition to the key, which is nil if no row is found; nil for all, if copies of rows are kept.
@@ -36,15 +37,18 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
     self.database = database.derivedIdentity
     attributes = table.columns.map(\.name)
     reader = Self.reader(of: table, in: database)
-    var reads: [Int64: Set<Int64>] = [:]
+    var reads = table.query?.reads ?? [:]
     for expression in expressions { reads.merge(expression) { $0.union($1) } }
     let own = reads.removeValue(forKey: table.oid) ?? []
     let others = reads.keys.sorted()
+    let isQuery = table.query != nil
     let found = try TableFacts.all(
-      ([table.oid] + (archive.map { [$0.table.oid] } ?? []) + others).map { ("", $0) },
+      ((isQuery ? [] : [table.oid]) + (archive.map { [$0.table.oid] } ?? []) + others).map {
+        ("", $0)
+      },
       in: session
     ).facts
-    guard found[0].columns.map(\.name) == attributes else {
+    guard isQuery || found[0].columns.map(\.name) == attributes else {
       throw BatchError(
         .busy,
         "somebody is changing \(table.title.quotedForMessage)",
@@ -52,16 +56,19 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
       )
     }
     let names = Set((columns ?? table.columns).map(\.name) + (key?.columns.map(\.name) ?? []))
-    tables = [
-      ExpectedTable(
-        found[0],
-        key: key.map { $0.origin == .declared ? [] : $0.columns.map(\.name).sorted() } ?? [],
-        refusing: columns == nil
-          ? "whose values would be deleted without a copy"
-          : own.contains(0) ? ExpectedTable.wholeRow : nil,
-        isOne: true
-      ) { names.contains($0.name) || own.contains($0.number) || own.contains(0) }
-    ]
+    tables =
+      isQuery
+      ? []
+      : [
+        ExpectedTable(
+          found[0],
+          key: key.map { $0.origin == .declared ? [] : $0.columns.map(\.name).sorted() } ?? [],
+          refusing: columns == nil
+            ? "whose values would be deleted without a copy"
+            : own.contains(0) ? ExpectedTable.wholeRow : nil,
+          isOne: true
+        ) { names.contains($0.name) || own.contains($0.number) || own.contains(0) }
+      ]
     if let archive {
       tables.append(
         ExpectedTable(found[1], isOne: true) { archive.columns.contains($0.name) }
@@ -91,6 +98,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// - Throws: `BatchError` of code `otherRun` if the schema has changed in a way that concerns the
   ///   run.
   package func verify(in session: PostgresSession) throws(BatchError) {
+    if tables.isEmpty { return }
     let (found, version) = try TableFacts.all(
       tables.map { ($0.sql, $0.oid) },
       version,
@@ -123,7 +131,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
       rows.append(("pg_rewrite", "ev_class = ANY (oids)"))
     }
     // A foreign key, which may matter to an archive, has triggers.
-    if tables[0].refusal != nil { rows.append(("pg_trigger", "tgrelid = ANY (oids)")) }
+    if tables.first?.refusal != nil { rows.append(("pg_trigger", "tgrelid = ANY (oids)")) }
     let versions = rows.map { "SELECT xmin FROM pg_catalog.\($0) WHERE \($1)" }
     // New rows have greater numbers than those that they replace, so an equal number of rows has
     // another sum.
@@ -138,6 +146,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
   /// The statement that precedes others in a transaction: ends them unless the session has verified
   /// the schema, and prevents changes of the schema until the end of the transaction.
   var check: String {
+    if tables.isEmpty { return "" }
     let locks = tables.map { "(SELECT NULL FROM \($0.sql) WHERE false)" }.joined(separator: ", ")
     return
       "SELECT \(version) AS \(PostgresName.quoted(PostgresSession.schemaVersionName)), \(locks)"
@@ -179,8 +188,7 @@ extension ExpectedTables {
   /// Reads what a run recorded; nil for anything else.
   package init?(recorded words: [String]) {
     guard words.count == 1,
-      let tables = try? JSONDecoder().decode(Self.self, from: Data(words[0].utf8)),
-      !tables.tables.isEmpty
+      let tables = try? JSONDecoder().decode(Self.self, from: Data(words[0].utf8))
     else { return nil }
     self = tables
   }
@@ -345,7 +353,7 @@ private struct TableFacts: Decodable {
         at: session.address.description
       )
     }
-    return (facts, rows.text(0, 1))
+    return (facts, rows.count > 0 ? rows.text(0, 1) : nil)
   }
 
   private static func sql(_ other: String) -> String {

@@ -86,6 +86,7 @@ extension PostgresTable {
     schema = found.text(row, 1) ?? ""
     name = found.text(row, 2) ?? ""
     self.kind = kind
+    query = nil
     hasRowSecurity = found.isTrue(row, 4)
     estimatedCount = found.integer(row, 5).flatMap { $0 < 0 ? nil : Int($0) }
     rights = Rights(
@@ -102,7 +103,7 @@ extension PostgresTable {
     enablesRowSecurity = found.isTrue(row, 14)
     let parts = try session.execute(
       together: [
-        PostgresColumn.sql, Index.sql, Trigger.sql, Self.ruleSQL, ForeignKey.sql("conrelid"),
+        PostgresColumn.ofTable, Index.sql, Trigger.sql, Self.ruleSQL, ForeignKey.sql("conrelid"),
         ForeignKey.sql("confrelid"),
       ].map { PostgresStatement(sql: $0, values: [.literal(String(oid))]) }
     )
@@ -141,7 +142,15 @@ extension PostgresTable {
 }
 
 extension PostgresColumn {
-  fileprivate static let sql = """
+  fileprivate static let ofTable = sql(
+    """
+    pg_catalog.pg_attribute AS a WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
+    """
+  )
+
+  /// Describes what has the columns of `pg_attribute`.
+  static func sql(_ attributes: String) -> String {
+    """
     SELECT a.attname, format_type(a.atttypid, a.atttypmod), b.oid, b.typtype, t.typtype = 'd',
       NOT (a.attnotnull OR t.typnotnull), a.attgenerated <> '', a.attidentity, a.atthasdef,
       a.attcollation IN (950, 951) OR a.attcollation = 100 AND EXISTS (
@@ -149,7 +158,7 @@ extension PostgresColumn {
         WHERE d.datname = current_database() AND d.datcollate IN ('C', 'POSIX')
           AND coalesce(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c'),
       has_column_privilege(a.attrelid, a.attnum, 'UPDATE')
-    FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+    FROM (SELECT * FROM \(attributes)) AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
       JOIN pg_catalog.pg_type AS b ON b.oid = (
         WITH RECURSIVE base (oid, kind, next) AS (
           SELECT t.oid, t.typtype, t.typbasetype
@@ -157,10 +166,11 @@ extension PostgresColumn {
           SELECT n.oid, n.typtype, n.typbasetype
           FROM base JOIN pg_catalog.pg_type AS n ON n.oid = base.next WHERE base.kind = 'd')
         SELECT base.oid FROM base WHERE base.kind <> 'd')
-    WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+    ORDER BY a.attnum
     """
+  }
 
-  fileprivate static func all(_ rows: PostgresResult) -> [PostgresColumn] {
+  static func all(_ rows: PostgresResult) -> [PostgresColumn] {
     (0..<rows.count).map { row in
       PostgresColumn(
         name: rows.text(row, 0) ?? "",

@@ -65,6 +65,12 @@ package struct PostgresTable: Sendable {
     package let isPartial: Bool
     package let isOfConstraint: Bool
     package let definition: String
+
+    /// Whether it compares rows by some of the columns.
+    fileprivate func compares(_ names: [String]) -> Bool {
+      (isUnique || isOfConstraint)
+        && (isPartial || columns.contains { $0.map(names.contains) ?? true })
+    }
   }
 
   package let oid: Int64
@@ -93,11 +99,18 @@ package struct PostgresTable: Sendable {
   /// The number of rows at the last ANALYZE of the table or its partitions; nil if there was none,
   /// and for a view.
   package let estimatedCount: Int?
+  /// The query whose rows these are; nil for a table or view.
+  let query: PostgresQueryRows?
 
-  package var sql: String { PostgresName.qualified(schema, name) }
+  package var sql: String { query?.sql ?? PostgresName.qualified(schema, name) }
 
   /// An identity that does not depend on its name and columns.
-  func identity(in database: PostgresDatabase) -> String { "\(database.derivedIdentity)/\(oid)" }
+  func identity(in database: PostgresDatabase) -> String { Self.identity(oid, in: database) }
+
+  /// The identity of a table by its OID, which is 0 for the rows of a query.
+  static func identity(_ oid: Int64, in database: PostgresDatabase) -> String {
+    "\(database.derivedIdentity)/\(oid)"
+  }
 
   package var written: String {
     isVisible ? WrittenName.text(name) : "\(WrittenName.text(schema)).\(WrittenName.text(name))"
@@ -125,21 +138,20 @@ package struct PostgresTable: Sendable {
 
   /// Whether constraints or triggers can make the outcome depend on the order in which rows change.
   ///
-  /// `columns` is nil if rows are deleted. The rows of one statement may violate a constraint that can be
-  /// deferred, as long as it is satisfied in the end.
-  package func isAffectedByOrder(
-    of columns: [String]? = nil,
-    inOneStatement isOne: Bool = false
-  ) -> Bool {
+  /// `columns` is nil if rows are deleted.
+  package func isAffectedByOrder(of columns: [String]? = nil) -> Bool {
     let event = columns == nil ? "DELETE" : "UPDATE"
     if triggers.contains(where: { $0.isEnabled && $0.events.contains(event) }) { return true }
     guard let columns else {
       return referrers.contains { key in references.contains { $0 == key } }
     }
-    return indexes.contains { index in
-      (index.isUnique || index.isOfConstraint) && !(isOne && !index.isImmediate)
-        && (index.isPartial || index.columns.contains { $0.map(columns.contains) ?? true })
-    }
+    return indexes.contains { $0.compares(columns) }
+  }
+
+  /// Whether rows that exchange values in one statement may violate a constraint meanwhile; one that can be deferred
+  /// is satisfied in the end.
+  func mayCollide(setting columns: [String]) -> Bool {
+    indexes.contains { $0.isImmediate && $0.compares(columns) }
   }
 
   /// - Throws: `BatchError` of code `accessDenied` that names the missing privilege.
@@ -191,6 +203,17 @@ package struct PostgresColumn: Sendable, Hashable {
   package let hasDefault: Bool
   package let isOrderedByBytes: Bool
   package let isUpdatable: Bool
+}
+
+/// A query whose rows are exported; in parentheses, it stands wherever a table would.
+struct PostgresQueryRows: Sendable {
+  /// The query as a source of rows; parameters are settings.
+  let sql: String
+  /// A source without rows whose columns have the same names and types, so that the check of a condition sees nothing
+  /// else of the query.
+  let standIn: String
+  /// The columns that it reads, by the OIDs of their tables.
+  let reads: [Int64: Set<Int64>]
 }
 
 extension [PostgresColumn] {

@@ -3,8 +3,8 @@ import BatchPlatform
 import SystemPackage
 
 /// The number of done identifiers over time, from a checkpoint's records.
-package struct RunPace: Sendable, Encodable {
-  package struct Point: Sendable, Encodable {
+package struct RunPace: Sendable, Codable {
+  package struct Point: Sendable, Codable {
     /// The working time so far, over all resumptions.
     package let seconds: Double
     package let done: Int
@@ -29,6 +29,7 @@ package struct RunPace: Sendable, Encodable {
     let point = Point(seconds: seconds, done: done)
     // Time passes even if nothing is done; time that goes backward indicates a restored database.
     guard seconds >= last?.seconds ?? 0 else { return }
+    if let last, last.seconds == seconds, last.done == done { return }
     last = point
     skipped += 1
     guard skipped >= stride else { return }
@@ -42,11 +43,6 @@ package struct RunPace: Sendable, Encodable {
   /// Adds the last record if it is not yet a point.
   package mutating func finish() {
     if let last, points.last?.seconds != last.seconds { points.append(last) }
-  }
-
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(points)
   }
 }
 

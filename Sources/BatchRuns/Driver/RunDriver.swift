@@ -106,7 +106,7 @@ package struct RunDriver<Record: RunRecord> {
     var summary = end.summary
     if end.isDeliveredHere {
       do throws(BatchError) {
-        try end.report()
+        try await end.report()
       } catch {
         onEvent(.message("\(error)"))
       }

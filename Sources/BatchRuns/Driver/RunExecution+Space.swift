@@ -38,9 +38,9 @@ extension RunExecution {
         if isHeld { try part.release() }
         isHeld = false
         if returned == nil {
-          let begun = ReturnedSpace(by: space.name, from: try space.byteCount())
+          let begun = ReturnedSpace(by: space.name, from: try await space.byteCount())
           returned = begun
-          part.note(begun)
+          await part.note(begun)
           onEvent(.progress(part.summary()))
         }
         hasMore = try await stop.interruptible(at: terms.name, by: { space.interrupt() }) {
@@ -48,7 +48,7 @@ extension RunExecution {
           try await space.step()
         }
       }
-      returned?.bytesAfter = try space.byteCount()
+      returned?.bytesAfter = try await space.byteCount()
     } catch {
       if error.code == .interrupted {
         let isCancelled = RunControl(of: terms.files)?.isCancelled ?? false
@@ -59,7 +59,7 @@ extension RunExecution {
       returned = returned ?? ReturnedSpace(by: space.name, from: 0)
       returned?.error = words
     }
-    if let returned { part.note(returned) }
+    if let returned { await part.note(returned) }
     return (.completed, nil)
   }
 }

@@ -136,7 +136,7 @@ struct RunExecution<Part: RunPart> {
       for worker in workers { await worker.close() }
     }
     try await part.settle()
-    if ending == .completed, failure == nil, let space = part.makeSpaceReturn() {
+    if ending == .completed, failure == nil, let space = await part.makeSpaceReturn() {
       (ending, reason) = try await giveBack(by: space)
     }
     try await part.record(ending, failure.map(terms.phrase), because: reason)

@@ -66,10 +66,10 @@ package protocol RunPart {
   func tune(_ throttle: RunPolicy.Throttle)
 
   /// What follows the last chunk; nil for nothing, or if it is done.
-  func makeSpaceReturn() -> (any SpaceReturn)?
+  func makeSpaceReturn() async -> (any SpaceReturn)?
 
   /// Records that space is being given back, or what came of it.
-  func note(_ space: ReturnedSpace)
+  func note(_ space: ReturnedSpace) async
 
   /// Notes what people have asked of this process.
   func note(_ actions: [OperatorAction])
@@ -110,9 +110,9 @@ extension RunPart {
 
   package func note(_ actions: [OperatorAction]) {}
 
-  package func makeSpaceReturn() -> (any SpaceReturn)? { nil }
+  package func makeSpaceReturn() async -> (any SpaceReturn)? { nil }
 
-  package func note(_ space: ReturnedSpace) {}
+  package func note(_ space: ReturnedSpace) async {}
 }
 
 /// A run that is finished, or that has ended for this process, and must be reported.
@@ -124,7 +124,7 @@ package protocol RunEnd {
   var isDeliveredHere: Bool { get }
 
   /// Writes the report that the job requests.
-  func report() throws(BatchError)
+  func report() async throws(BatchError)
 
   /// Verifies that nothing in the record has changed while others were notified.
   func verify() async throws(BatchError)

@@ -51,6 +51,13 @@ package protocol RunRecord {
   func close() async
 }
 
+extension BatchError {
+  /// What to tell if the work of a run ID was done by another job, or with other parameters; nil for any other error.
+  package var wordsOfOtherWork: String? {
+    code == .otherRun ? "warning: the work of this run ID is done, but \(message)" : nil
+  }
+}
+
 extension RunRecord {
   package func explained(_ error: BatchError) -> BatchError { error }
 

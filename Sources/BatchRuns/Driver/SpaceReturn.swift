@@ -6,7 +6,7 @@ package protocol SpaceReturn: Sendable {
   var name: String { get }
 
   /// The bytes that the rows occupy, with what is free between them.
-  func byteCount() throws(BatchError) -> Int64
+  func byteCount() async throws(BatchError) -> Int64
 
   /// Performs a step, after which the run may be held or stopped; returns whether another one
   /// follows.

@@ -349,13 +349,6 @@ import Testing
       (["throttle": ["maximumWAL": "64MB"]], "bounds the log of an SQLite file"),
       (["database": ["url": job.url(), "foreignKeys": false]], "always enforces foreign keys"),
       (["checkpoint": ["path": "x.batch"]], "keeps all in the database"),
-      (
-        [
-          "action": ["type": "export", "file": "x", "format": "csv"],
-          "source": ["query": "SELECT id FROM t", "key": ["id"]],
-        ],
-        "a query does not work on PostgreSQL yet"
-      ),
     ]
     for (more, words) in cases {
       try job.writeJob(more)
@@ -369,7 +362,6 @@ import Testing
     let job = try SharedJob(rows: 1)
     let commands = [
       ["generate", "models", job.url()],
-      ["ids", "from", "x.txt", "--database", job.url(), "--entity", "t"],
       ["new", "update", job.url(), "t", "--set", "n = 1", "--everything"],
     ]
     for command in commands {

@@ -1,20 +1,24 @@
-import BatchJobs
-import BatchRuns
-import BatchIdentifiers
+package import BatchIdentifiers
 import BatchPlatform
-import BatchSQLite
-import SystemPackage
+package import BatchRuns
+package import SystemPackage
 
-struct RunReport: Encodable {
-  struct Failure: Encodable {
+/// What a run's report says, in either format.
+package struct RunReport: Encodable {
+  package struct Failure: Encodable {
     let identifier: String
     let code: String
     let message: String
     let attempt: Int
     let failedAt: String
+
+    package init(_ failed: FailedIdentifier, _ identifier: String) {
+      (self.identifier, code, message) = (identifier, failed.code, failed.message)
+      (attempt, failedAt) = (failed.attempt, failed.failedAt)
+    }
   }
 
-  static let failureLimit = 1000
+  package static let failureLimit = 1000
 
   let description: String?
   let database: String
@@ -30,38 +34,49 @@ struct RunReport: Encodable {
   /// What people have done to the run.
   let actions: [OperatorAction]
 
-  init(
+  /// The report of a run that ends.
+  package init(
     _ summary: RunSummary,
     of cause: some RunCause,
-    _ checkpoint: Checkpoint
-  ) throws(BatchError) {
+    _ metadata: RunMetadata,
+    _ failures: [Failure],
+    _ pace: RunPace,
+    _ actions: [OperatorAction],
+    warnings: [String] = []
+  ) {
     self.summary = summary
     description = cause.description
     // A server is shown by its address, without secrets.
     database =
-      cause.database.server == nil
-      ? cause.database.path.string : checkpoint.metadata.database ?? ""
+      cause.database.server == nil ? cause.database.path.string : metadata.database ?? ""
     entity = cause.entity
     condition = cause.condition
     action = cause.actionName
-    startedAt = checkpoint.metadata.startedAt
-    failures = try Self.failures(checkpoint)
-    pace = try checkpoint.pace()
-    warnings = cause.risks
-    actions = checkpoint.actions(of: cause)
+    startedAt = metadata.startedAt
+    self.failures = failures
+    self.pace = pace
+    self.warnings = warnings
+    self.actions = actions
   }
 
-  static func failures(_ checkpoint: Checkpoint) throws(BatchError) -> [Failure] {
-    let failed = try checkpoint.failedIdentifiers().prefix(failureLimit)
-    return try failed.map { failed throws(BatchError) in
-      Failure(
-        identifier: try checkpoint.list.key(at: failed.position).description,
-        code: failed.code,
-        message: failed.message,
-        attempt: failed.attempt,
-        failedAt: failed.failedAt
-      )
-    }
+  /// The report of a recorded run, whose job may have changed.
+  package init(
+    _ run: RecordedRun,
+    in database: String?,
+    _ failures: [Failure],
+    _ pace: RunPace
+  ) {
+    summary = run.summary
+    description = nil
+    self.database = database ?? ""
+    entity = run.entity
+    condition = run.condition
+    action = run.action ?? ""
+    startedAt = run.startedAt
+    self.failures = failures
+    self.pace = pace
+    warnings = []
+    actions = run.actions
   }
 
   private enum CodingKeys: String, CodingKey {
@@ -71,7 +86,7 @@ struct RunReport: Encodable {
       pace, warnings, actions
   }
 
-  func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(Job.Report.mark, forKey: .form)
     try container.encode(description, forKey: .description)
@@ -82,13 +97,13 @@ struct RunReport: Encodable {
     try container.encode(startedAt, forKey: .startedAt)
     try container.encode(summary, forKey: .summary)
     try container.encode(failures, forKey: .failures)
-    try container.encode(pace, forKey: .pace)
+    try container.encode(pace.points, forKey: .pace)
     try container.encode(warnings, forKey: .warnings)
     if !actions.isEmpty { try container.encode(actions, forKey: .actions) }
   }
 
   /// Writes the report atomically, replacing an earlier one.
-  func write(
+  package func write(
     to report: Job.Report,
     permissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
   ) throws(BatchError) {

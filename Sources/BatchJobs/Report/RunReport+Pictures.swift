@@ -1,4 +1,3 @@
-import BatchJobs
 import BatchRuns
 import BatchIdentifiers
 

@@ -1,7 +1,5 @@
-import BatchJobs
 import BatchRuns
 import BatchIdentifiers
-import BatchSQLite
 
 extension RunReport {
   var html: String {
