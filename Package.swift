@@ -206,6 +206,13 @@ let package = Package(
       exclude: ["README.md", "Tables.sql"],
       swiftSettings: settings
     ),
+    .executableTarget(
+      name: "ETL",
+      dependencies: ["BatchPipeline"],
+      path: "Examples/ETL",
+      exclude: ["README.md", "Tables.sql"],
+      swiftSettings: settings
+    ),
     // What benchmarks measure of PostgreSQL: see Scripts/bench-postgres.
     .executableTarget(
       name: "PostgresBenchmark",
@@ -302,7 +309,7 @@ let package = Package(
     ),
     .testTarget(
       name: "ExampleTests",
-      dependencies: ["IdentifierExamples", "Shop", "BatchTestSupport"],
+      dependencies: ["IdentifierExamples", "Shop", "ETL", "BatchTestSupport"],
       swiftSettings: settings
     ),
     .testTarget(

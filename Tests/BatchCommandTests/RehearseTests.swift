@@ -215,7 +215,7 @@ import Testing
   @Test func `a stopped rehearsal leaves no files, and a killed one those that it has named`()
     throws
   {
-    try directory.write(JobText.update(["n": JobText.slowZero]), to: "job.json")
+    try directory.write(JobText.update(["n": JobText.slowZero], where: "id <= 700"), to: "job.json")
     let stopped = try BatchProgram(["rehearse", "job.json"], in: directory)
     #expect(stopped.nextErrorLine()?.hasPrefix("cloning ") == true)
     while let line = stopped.nextErrorLine(), !line.contains("selected") {}

@@ -51,8 +51,7 @@ import Testing
 
     /// A line of up to 30,000 bytes.
     private func line(_ position: Int) -> [UInt8] {
-      let piece = Array("row \(position), ".utf8)
-      return Array(repeatElement(piece, count: position * 7919 % 3_000).joined()) + [0x0a]
+      Array((String(repeating: "row \(position), ", count: position * 7919 % 3_000) + "\n").utf8)
     }
 
     /// All lines, in order.
