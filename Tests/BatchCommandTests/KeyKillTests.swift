@@ -188,7 +188,9 @@ import Testing
     #expect(result.status == 0, "\(comment): \(result.errors)")
     if action == .undo {
       let undo = try trial.complete(["undo", "job.json"])
-      #expect([0, 4].contains(undo.status), "\(comment): \(undo.errors)")
+      // One that was killed after its last step may be repeated as one that is done.
+      let isDone = undo.status == 2 && undo.errors.contains("nothing is left to undo")
+      #expect([0, 4].contains(undo.status) || isDone, "\(comment): \(undo.errors)")
     }
     try expectEachOnce(action, trial, comment)
     random = trial.random
