@@ -170,7 +170,7 @@ struct StatusCommand: AsyncParsableCommand {
   private func lines(_ status: RunStatus, of cause: any RunCause) -> [String] {
     let command =
       switch (cause as? ProgramWork)?.kind {
-      case .objects: "its program"
+      case .objects, .load: "its program"
       case .undo: "batch undo"
       case nil: "batch run"
       }

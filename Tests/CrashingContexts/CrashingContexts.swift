@@ -16,6 +16,8 @@ import Darwin
 ///
 /// With a size of chunks it can be undone, and each chunk also deletes some rows and inserts others.
 ///
+/// With `load LIMIT` for a condition it is a load of records: see ``LoadedRecords``.
+///
 /// It says nothing, so that nothing comes behind the call's return: when it has ended with 0, the
 /// call has returned. With a job file it is like `batch run`: see ``ObjectsOfJob``.
 @main
@@ -25,6 +27,11 @@ enum CrashingContexts {
       await ObjectsOfJob.main()
     }
     do {
+      if CommandLine.arguments.dropFirst(3).first == "load" {
+        let summary = try await LoadedRecords.run(CommandLine.arguments)
+        if let failure = summary.failure { throw failure }
+        return
+      }
       let database = CommandLine.arguments[1]
       let condition = CommandLine.arguments.count > 3 ? CommandLine.arguments[3] : nil
       let size = CommandLine.arguments.count > 4 ? Int(CommandLine.arguments[4]) : nil

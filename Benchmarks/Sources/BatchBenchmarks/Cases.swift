@@ -142,6 +142,15 @@ struct Cases {
         isOurs: true
       ),
       Contender(
+        name: "BatchRun(loading:)",
+        arguments: [
+          tools.product("ContextBenchmark"), existing ? "load-update" : "load", "{db}", "1000000",
+          "{dir}/visits.batch",
+        ],
+        scale: .once,
+        isOurs: true
+      ),
+      Contender(
         name: "Python executemany",
         arguments: [tools.python, tools.twin("insert.py"), "{db}", "1000000"]
           + (existing ? ["update"] : []),

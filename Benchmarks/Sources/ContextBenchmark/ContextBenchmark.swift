@@ -3,11 +3,13 @@
 // usage: ContextBenchmark read|update|insert|delete DATABASE CHECKPOINT [WORKERS [undo]]
 //        ContextBenchmark upsert DATABASE [COUNT]
 //        ContextBenchmark bulk|bulk-update DATABASE COUNT
+//        ContextBenchmark load|load-update DATABASE COUNT CHECKPOINT
 //
 // `insert` creates an object of table `copies` for each flight. `upsert` saves new objects of table
 // `places` in one context, a thousand at a time; every second one exists already. The arithmetic of
 // `update` is in `twin.h`. Prints the number of objects, and the resident memory before and at its
 // peak. `bulk` inserts rows of table `visits` without objects; `bulk-update` updates those that exist.
+// `load` and `load-update` do so in a run over a sequence.
 
 import BatchObjects
 import FoundationEssentials
@@ -160,6 +162,9 @@ enum ContextBenchmark {
     if arguments.count == 3, arguments[0].hasPrefix("bulk"), let count = Int(arguments[2]) {
       return try await bulk(arguments[1], count, updating: arguments[0] == "bulk-update")
     }
+    if arguments.count == 4, arguments[0].hasPrefix("load"), let count = Int(arguments[2]) {
+      return try await load(arguments[1], count, arguments[3], updating: arguments[0] != "load")
+    }
     guard arguments.count > 2, let body = bodies[arguments[0]] else {
       let actions = "read|update|insert|delete|upsert"
       print("usage: ContextBenchmark \(actions) DATABASE CHECKPOINT [WORKERS [undo]]")
@@ -220,15 +225,61 @@ enum ContextBenchmark {
       configurations: ModelConfiguration(path: path)
     )
     let before = memory("VmRSS")
-    var request = BatchInsertRequest<Visit>(0..<count) { number, row in
-      row.set(\.number, to: number)
-      row.set(\.place, to: "place \(number % 1000)")
-      row.set(\.guest, to: number % 7 == 0 ? nil : "guest number \(number)")
-      row.set(\.minutes, to: number % 97)
-      row.set(\.cost, to: Double(number) / 8)
-    }
+    var request = BatchInsertRequest<Visit>(0..<count, fill)
     if updating { request.conflict = .update }
     let inserted = try ModelContext(container).execute(request).count ?? 0
     print(inserted, "rows, \(before) kB before, \(memory("VmHWM")) kB at the peak")
   }
+
+  @Sendable
+  private static func fill(_ number: Int, _ row: inout BatchInsertRequest<Visit>.Row) {
+    row.set(\.number, to: number)
+    row.set(\.place, to: "place \(number % 1000)")
+    row.set(\.guest, to: number % 7 == 0 ? nil : "guest number \(number)")
+    row.set(\.minutes, to: number % 97)
+    row.set(\.cost, to: Double(number) / 8)
+  }
+
+  /// Loads visits from a sequence.
+  private static func load(
+    _ path: String,
+    _ count: Int,
+    _ checkpoint: String,
+    updating: Bool
+  ) async throws {
+    let container = try await ModelContainer(
+      for: Visit.self,
+      configurations: ModelConfiguration(path: path)
+    )
+    let before = memory("VmRSS")
+    let run = BatchRun(
+      container,
+      named: "visits",
+      loading: Numbers(limit: count),
+      into: Visit.self,
+      conflict: updating ? .update : .error,
+      policy: RunPolicy(checkpoint: .init(path: checkpoint)),
+      fill
+    )
+    let loaded = try await run.run().get().outcomes.succeeded
+    print(loaded, "rows, \(before) kB before, \(memory("VmHWM")) kB at the peak")
+  }
+}
+
+/// The numbers from 0 to below a limit, one after another.
+struct Numbers: AsyncSequence, Sendable {
+  let limit: Int
+
+  struct Iterator: AsyncIteratorProtocol {
+    var next = 0
+    let limit: Int
+
+    mutating func next() async -> Int? {
+      guard next < limit else { return nil }
+      defer { next += 1 }
+      return next
+    }
+  }
+
+  func makeAsyncIterator() -> Iterator { Iterator(limit: limit) }
 }

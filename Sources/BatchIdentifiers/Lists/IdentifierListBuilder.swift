@@ -132,6 +132,11 @@ public struct IdentifierListBuilder: ~Copyable, Sendable {
     unsafe withSpan(of: key) { append(encoded: $0) }
   }
 
+  /// Adds the numbers from 1 to `count`, as one.
+  package mutating func append(numbersTo count: Int) {
+    if let stretch = IntegerStretch(first: 1, step: 1, count: count) { append(stretch) }
+  }
+
   /// Returns the list of all added keys, in order.
   public consuming func finish() -> IdentifierList { IdentifierList(inMemory: finishPacked()) }
 

@@ -34,11 +34,15 @@ extension JobFingerprint {
 
 extension JobFingerprint {
   /// The fetch of a run by objects; nil if there is none.
-  package var fetch: String? {
+  package var fetch: String? { member("fetch") }
+
+  package var entity: String? { member("entity") }
+
+  private func member(_ name: String) -> String? {
     guard let root = try? JSONReader.read(Array(text.utf8), file: "fingerprint"),
-      case .object(let members) = CanonicalJSON(root), case .string(let fetch)? = members["fetch"]
+      case .object(let members) = CanonicalJSON(root), case .string(let text)? = members[name]
     else { return nil }
-    return fetch
+    return text
   }
 }
 

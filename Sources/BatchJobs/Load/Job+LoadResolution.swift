@@ -2,9 +2,6 @@ package import BatchIdentifiers
 package import BatchRuns
 
 extension LoadedFiles {
-  /// The name that identifiers of records have instead of a table's.
-  private static let recordEntity = "record"
-
   /// How far the files are read when a load is resolved.
   package enum Extent: Sendable {
     /// Until their records are found; the closure says whether to give up.
@@ -30,17 +27,15 @@ extension LoadedFiles {
 
   /// The records, numbered from 1.
   package func list(inStore identifier: String) -> PackedIdentifiers {
-    var builder = IdentifierListBuilder(
-      storeIdentifier: identifier,
-      entityName: Self.recordEntity,
-      keyKind: .integer,
-      spill: BlockSpill()
-    )
-    for start in stride(from: 0, to: recordCount, by: 65_536) {
-      builder.append(
-        contentsOf: (start..<min(start + 65_536, recordCount)).map { Int64($0 + 1) }
-      )
-    }
+    .records(recordCount, inStore: identifier)
+  }
+}
+
+extension PackedIdentifiers {
+  /// Records, numbered from 1: however many, they take a few bytes.
+  package static func records(_ count: Int, inStore identifier: String) -> PackedIdentifiers {
+    var builder = IdentifierListBuilder(storeIdentifier: identifier, entityName: "record")
+    builder.append(numbersTo: count)
     return builder.finishPacked()
   }
 }

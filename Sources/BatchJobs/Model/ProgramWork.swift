@@ -2,10 +2,11 @@ package import BatchRuns
 package import BatchIdentifiers
 package import SystemPackage
 
-/// Work without a job file: a closure that changes objects, or the undo of a run.
+/// Work without a job file: a closure that changes objects, a load of records, or the undo of a run.
 package struct ProgramWork: RunCause {
   package enum Kind: String, Sendable {
     case objects = "contexts"
+    case load
     case undo
   }
 
@@ -48,20 +49,29 @@ package struct ProgramWork: RunCause {
   package var sharedServer: Job.DatabaseOptions.Server? { nil }
   package var parameters: [String: ParameterDeclaration] { [:] }
   package var isRehearsal: Bool { false }
-  package var isInOrder: Bool { false }
+  package var isInOrder: Bool { kind == .load }
   /// The run of a closure is recorded only if its policy specifies a checkpoint.
   package var keepsRecord: Bool { kind == .undo || policy.checkpoint.path != nil }
 
   /// The author of work by objects writes Swift, not a job file, and an undo has its own command.
   package func words(of error: BatchError) -> BatchError {
     switch kind {
-    case .objects: error
+    case .objects, .load: error
     case .undo: error.inWordsOfUndos
     }
   }
 
   package func validate() throws(BatchError) {
     var problems = kind == .undo ? [] : Job.problems(ofName: name)
+    if kind == .load, policy.canary != nil || policy.skip.ratio < 1 {
+      problems.append(
+        .init(
+          policy.canary == nil ? JobPath("skip", "ratio") : JobPath("canary"),
+          "the number of records is unknown until the sequence ends",
+          remedy: "leave it out; skip.limit and limits.runtime end a run early"
+        )
+      )
+    }
     problems += tuningProblems() + collidingFileProblems(reading: nil, writing: nil)
     if let error = BatchError.invalidJob(problems, file: nil) { throw error }
   }

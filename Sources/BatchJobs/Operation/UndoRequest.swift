@@ -111,7 +111,7 @@ package struct UndoRequest: Sendable {
         at: place,
         remedy: !undos.isEmpty
           ? "the runs that have kept records have changed no value: there is nothing to undo"
-          : cause.actionName == ProgramWork.Kind.objects.rawValue
+          : cause is ProgramWork
             ? "pass undo: .init() to the BatchRun before it runs"
             : "give the job \"undo\": true before it runs"
       )

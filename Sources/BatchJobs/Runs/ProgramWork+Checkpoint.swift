@@ -24,7 +24,7 @@ extension ProgramWork {
     self.init(
       kind,
       name: metadata.job,
-      entity: checkpoint.list.header.entityName,
+      entity: checkpoint.entity,
       database: .init(path: FilePath(database)),
       policy: policy
     )
@@ -32,20 +32,28 @@ extension ProgramWork {
 }
 
 extension Checkpoint {
+  /// The list of a load has records, whatever they become.
+  fileprivate var entity: String {
+    JobFingerprint(text: metadata.fingerprint).entity ?? list.header.entityName
+  }
+
   /// The kind of work without a job file; nil for a job.
   fileprivate var kind: ProgramWork.Kind? {
     if metadata.undone != nil { return .undo }
-    var work = ProgramWork(
-      .objects,
-      name: metadata.job,
-      entity: list.header.entityName,
-      database: .init(path: ""),
-      policy: RunPolicy()
-    )
-    work.fetch = JobFingerprint(text: metadata.fingerprint).fetch
-    for undo in [nil, Job.Undo()] {
-      work.undo = undo
-      if JobFingerprint(of: work).text == metadata.fingerprint { return .objects }
+    let fingerprint = JobFingerprint(text: metadata.fingerprint)
+    for kind in [ProgramWork.Kind.objects, .load] {
+      var work = ProgramWork(
+        kind,
+        name: metadata.job,
+        entity: entity,
+        database: .init(path: ""),
+        policy: RunPolicy()
+      )
+      work.fetch = fingerprint.fetch
+      for undo in [nil, Job.Undo()] {
+        work.undo = undo
+        if JobFingerprint(of: work).text == metadata.fingerprint { return kind }
+      }
     }
     return nil
   }

@@ -74,10 +74,13 @@ extension RunMetadata {
     let differences = try differences(of: work, JobFingerprint(of: work), true, at: place)
     guard !differences.isEmpty else { return }
     var error = hasChanged(differences, at: place)
-    if work.kind == .objects {
+    switch work.kind {
+    case .objects:
       error.remedy =
         "change it back to resume, pass over: nil to finish the run with its identifiers, or set"
         + " options.fresh to set it aside"
+    case .load: error.remedy = "change it back to resume, or set options.fresh to set the run aside"
+    case .undo: break
     }
     throw error
   }

@@ -30,7 +30,7 @@ public struct BatchInsertRequest<Model: PersistentModel> {
     /// error.
     case update
 
-    fileprivate var resolution: BatchInsertion.Resolution {
+    var resolution: BatchInsertion.Resolution {
       switch self {
       case .error: .fail
       case .ignore: .skip

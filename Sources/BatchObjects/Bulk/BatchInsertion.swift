@@ -19,7 +19,9 @@ final class BatchInsertion {
   /// The columns that all rows have in common, with their values.
   private let fixed: [(slot: Int, value: SQLValue)]
   /// How many rows earlier transactions have written.
-  private var committed = 0
+  private var committed: Int
+  /// The indexes of the rows among all; nil if they follow those that are written.
+  private let indexes: [Int]?
 
   private var entity: ModelEntity { rows.entity }
 
@@ -28,8 +30,11 @@ final class BatchInsertion {
     atOnce chunkSize: Int,
     onConflict resolution: Resolution,
     _ report: BatchReport,
-    _ writer: Connection
+    _ writer: Connection,
+    after committed: Int = 0,
+    indexes: [Int]? = nil
   ) throws(BatchError) {
+    (self.committed, self.indexes) = (committed, indexes)
     self.rows = rows
     self.chunkSize = chunkSize
     self.resolution = resolution
@@ -57,8 +62,9 @@ final class BatchInsertion {
           return
         }
       } catch let error as BatchError {
-        throw located(error, at: rows.chunk.rows.count)
+        throw located(.init(number: rows.chunk.rows.count, error: error))
       }
+      if let problem = rows.chunk.problems.first { throw located(problem) }
     }
   }
 
@@ -71,14 +77,46 @@ final class BatchInsertion {
   // MARK: Writing
 
   /// Writes the rows of the chunk, within the caller's transaction.
-  func write() throws(BatchError) {
+  ///
+  /// - Parameter policy: What to do with a row that fails.
+  /// - Returns: What became of the rows, by number.
+  /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more than
+  ///   one row.
+  @discardableResult
+  func write(onFailure policy: FailurePolicy = .failChunk) throws(BatchError) -> ChunkResult {
+    try writer.resolvingReferences { unresolved throws(BatchError) in
+      try noteReferences(&unresolved)
+    } _: { unresolved throws(BatchError) in
+      if !unresolved.isEmpty { report.beginAgain() }
+      return try write(except: unresolved, policy)
+    }
+  }
+
+  private func write(
+    except unresolved: [Int: BatchError],
+    _ policy: FailurePolicy
+  ) throws(BatchError) -> ChunkResult {
     let chunk = rows.chunk
     let (shapes, values) = (chunk.shapes, chunk.values)
     var keys = try allocatedKeys(from: 0)
     var triggersWrote = false
     var statements: [RowStatements?] = Array(repeating: nil, count: shapes.count)
-    for (number, row) in chunk.rows.enumerated() {
+    var written = ChunkResult()
+    var problems = chunk.problems[...]
+    func fail(_ problem: InsertionProblem) throws(BatchError) {
+      guard problem.error.isAboutObjects, !writer.isAutocommit,
+        written.failures.count < policy.limit
+      else { throw located(problem, refusedBy: policy) }
+      var error = problem.error
+      error.message = "\(place(of: problem)): \(error.message)"
+      written.failures.append((problem.number, error))
+    }
+    for (place, row) in chunk.rows.enumerated() {
+      while let problem = problems.first, problem.number < row.number {
+        try fail(problems.removeFirst())
+      }
       do throws(BatchError) {
+        if let error = unresolved[row.number] { throw error }
         let shape = shapes[row.shape]
         let known: RowStatements
         if let prepared = statements[row.shape] {
@@ -92,17 +130,44 @@ final class BatchInsertion {
         if known.lacksKey(given) {
           guard key.isRowID else { throw missingKey(known, given) }
           // A trigger may have inserted rows into the same table since the keys were taken.
-          if triggersWrote, try isTaken(keys) { keys = try allocatedKeys(from: number) }
+          if triggersWrote, try isTaken(keys) { keys = try allocatedKeys(from: place) }
           triggersWrote = false
           guard let next = keys.popFirst() else { throw missingKey(known, given) }
           assigned = next
         }
         let before = writer.totalChanges
-        try write(NewRow(statements: known, given: given, assignedKey: assigned))
+        if try write(NewRow(statements: known, given: given, assignedKey: assigned)) {
+          written.succeeded += 1
+        } else {
+          written.passedOver.unchanged.insert(row.number)
+        }
         if writer.totalChanges - before != writer.changes { triggersWrote = true }
       } catch {
-        throw explained(error, at: number)
+        try fail(explained(error, row))
       }
+    }
+    for problem in problems { try fail(problem) }
+    return written
+  }
+
+  /// Finds the rows that refer to rows which do not exist.
+  private func noteReferences(_ unresolved: inout [Int: BatchError]) throws(BatchError) {
+    let chunk = rows.chunk
+    var trials: [Int: ReferenceTrial] = [:]
+    for row in chunk.rows where unresolved[row.number] == nil {
+      let columns = chunk.shapes[row.shape].map { entity.columns[$0.slot] }
+      let trial =
+        if let known = trials[row.shape] { known } else {
+          try ReferenceTrial(of: entity.entity, changing: columns, among: columns, in: writer)
+        }
+      trials[row.shape] = trial
+      let values = Array(chunk.values[row.start..<row.start + columns.count])
+      guard let problem = trial.problem(with: values, in: writer) else { continue }
+      unresolved[row.number] = BatchError(
+        .constraint,
+        "FOREIGN KEY constraint failed: \(problem)",
+        at: writer.path
+      )
     }
   }
 
@@ -146,40 +211,37 @@ final class BatchInsertion {
     )
   }
 
-  private func write(_ row: NewRow) throws(BatchError) {
+  /// Writes a row; returns false if it was left out, since it exists.
+  private func write(_ row: NewRow) throws(BatchError) -> Bool {
     switch resolution {
-    case .fail: try insert(row, row.statements.insert)
+    case .fail: return try insert(row, row.statements.insert) > 0
     case .skip, .update:
       do throws(BatchError) {
-        try insertOrChange(row)
+        return try insertOrChange(row)
       } catch {
         // SQLite requires mandatory values before it looks for the row that has them.
         guard error.sqlite?.message.hasPrefix("NOT NULL constraint failed") == true,
-          try change(existing: row)
+          let isChanged = try change(existing: row)
         else { throw error }
+        return isChanged
       }
     }
   }
 
-  private func insertOrChange(_ row: NewRow) throws(BatchError) {
+  private func insertOrChange(_ row: NewRow) throws(BatchError) -> Bool {
     // A statement that inserts or updates does not report which it did, but the history needs to
     // know. So for an existing row, a trigger BEFORE INSERT fires twice.
-    guard row.statements.updates else {
-      try insert(row, row.statements.insert)
-      return
-    }
-    if report.tracksHistory, try insert(row, row.statements.insert) > 0 { return }
+    guard row.statements.updates else { return try insert(row, row.statements.insert) > 0 }
+    if report.tracksHistory, try insert(row, row.statements.insert) > 0 { return true }
     let kind: HistoryChange.Kind = report.tracksHistory ? .update : .insert
-    if try insert(row, row.statements.insertOrUpdate, as: kind) == 0,
-      entity.entity.condition != nil
-    {
-      try refuseOther(row)
-    }
+    if try insert(row, row.statements.insertOrUpdate, as: kind) > 0 { return true }
+    if entity.entity.condition != nil { try refuseOther(row) }
+    return false
   }
 
   /// Finds the row with the unique values of one that cannot be inserted, and updates it if the
-  /// request says so; returns whether there is such a row.
-  private func change(existing row: NewRow) throws(BatchError) -> Bool {
+  /// request says so; returns whether it did, or nil if there is no such row.
+  private func change(existing row: NewRow) throws(BatchError) -> Bool? {
     let table = SQLName.quoted(entity.entity.table)
     let own = entity.entity.condition.map { " AND \($0)" } ?? ""
     let uniques =
@@ -197,7 +259,7 @@ final class BatchInsertion {
       guard try found.step() else { continue }
       found.reset()
       let columns = row.statements.updated
-      guard resolution == .update, !columns.isEmpty else { return true }
+      guard resolution == .update, !columns.isEmpty else { return false }
       let set =
         columns.map { "\(SQLName.quoted($0)) = ?" } + [entity.versionAssignment].compactMap(\.self)
       let statement = try writer.prepare(
@@ -215,11 +277,10 @@ final class BatchInsertion {
       )
       return true
     }
-    return false
+    return nil
   }
 
   /// Inserts a row, and returns the number of rows inserted or updated.
-  @discardableResult
   private func insert(
     _ row: NewRow,
     _ statement: borrowing Statement,
@@ -389,14 +450,21 @@ extension BatchInsertion {
     located(BatchError(.interrupted, "the task was cancelled", at: entity.entity.name))
   }
 
-  /// The error with how many rows are done, and with the number of the row in the chunk that it
-  /// concerns.
-  func located(
-    _ error: BatchError,
-    at number: Int? = nil,
-    property: String? = nil,
-    value: SQLValue? = nil
+  /// The error with how many rows are done.
+  func located(_ error: BatchError) -> BatchError { located(error, nil) }
+
+  /// The error of a row, with its index and how many rows are done.
+  private func located(
+    _ problem: InsertionProblem,
+    refusedBy policy: FailurePolicy = .failChunk
   ) -> BatchError {
+    var error = located(problem.error, problem)
+    let place = place(of: problem)
+    error.place = error.place.map { $0 == entity.entity.name ? place : "\(place): \($0)" } ?? place
+    return problem.error.isAboutObjects ? policy.refusal(error) : error
+  }
+
+  private func located(_ error: BatchError, _ problem: InsertionProblem?) -> BatchError {
     if error.insertFailure != nil { return error }
     var result = error
     switch committed {
@@ -404,25 +472,27 @@ extension BatchInsertion {
     case 1: result.message += "; 1 row is done"
     case let count: result.message += "; \(count.grouped) rows are done"
     }
-    let index = number.map { committed + $0 }
-    if let index {
-      let row = "row \((index + 1).grouped) of \(entity.entity.name)"
-      result.place = error.place.map { $0 == entity.entity.name ? row : "\(row): \($0)" } ?? row
-    }
     result.underlying = BatchInsertFailure(
-      index: index,
-      property: property,
-      value: value,
+      index: problem.map(index),
+      property: problem?.property,
+      value: problem?.value,
       committed: committed,
       cause: error
     )
     return result
   }
 
-  /// The error of a row that the database refuses, with the property and value that violate a
+  private func index(of problem: InsertionProblem) -> Int {
+    indexes?[problem.number] ?? committed + problem.number
+  }
+
+  private func place(of problem: InsertionProblem) -> String {
+    "row \((index(of: problem) + 1).grouped) of \(entity.entity.name)"
+  }
+
+  /// The problem of a row that the database refuses, with the property and value that violate a
   /// constraint.
-  private func explained(_ error: BatchError, at number: Int) -> BatchError {
-    let row = rows.chunk.rows[number]
+  private func explained(_ error: BatchError, _ row: InsertedChunk.Row) -> InsertionProblem {
     let columns = rows.chunk.shapes[row.shape]
     let named = error.constrainedColumns(of: entity.entity.table).compactMap { name in
       entity.slot(ofColumn: name).flatMap { slot in columns.firstIndex { $0.slot == slot } }
@@ -432,9 +502,9 @@ extension BatchInsertion {
       "\(columns[place].name) is \(rows.chunk.values[row.start + place].shortForMessage)"
     }
     if !shown.isEmpty { error.message += " (\(shown.joined(separator: ", ")))" }
-    return located(
-      error,
-      at: number,
+    return InsertionProblem(
+      number: row.number,
+      error: error,
       property: named.first.map { columns[$0].name },
       value: named.first.map { rows.chunk.values[row.start + $0] }
     )

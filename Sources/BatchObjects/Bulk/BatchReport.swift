@@ -138,6 +138,9 @@ final class BatchReport {
     history = tracksHistory ? HistoryLog(author: author, in: connection) : nil
   }
 
+  /// Forgets what was written of a transaction, since that was rolled back.
+  func beginAgain() { history?.beginAgain() }
+
   /// Runs a bound statement, and reports the rows that it changes.
   ///
   /// - Parameters:

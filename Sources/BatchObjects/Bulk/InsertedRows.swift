@@ -1,5 +1,6 @@
 import BatchRuns
 import BatchIdentifiers
+import BatchPlatform
 import BatchSQLite
 
 /// A column that the rows of a batch insertion set.
@@ -15,6 +16,8 @@ class InsertedColumn {
   /// The attribute, whose codec must be able to read the value; nil for a relationship.
   fileprivate let attribute: MappedAttribute?
   private let alwaysFit: StorageClasses
+  /// Whether the same record has the same value whenever it is read; a date may be that of the call.
+  fileprivate var isStable: Bool { true }
   /// The objects of its key path, one for each line of code that sets the property.
   private var properties: [AnyKeyPath] = []
 
@@ -46,9 +49,36 @@ class InsertedColumn {
 final class InsertedAttribute<Property>: InsertedColumn {
   @usableFromInline let codec: AttributeCodec<Property>
 
+  fileprivate override var isStable: Bool {
+    Property.self != Date.self && Property.self != Date?.self
+  }
+
   fileprivate init(_ attribute: MappedAttribute, _ codec: AttributeCodec<Property>, slot: Int) {
     self.codec = codec
     super.init(attribute, name: attribute.name, slot: slot)
+  }
+}
+
+/// A row that is not inserted, numbered within its chunk.
+struct InsertionProblem {
+  let number: Int
+  let error: BatchError
+  /// What the error is about, if that is known.
+  var property: String?
+  var value: SQLValue?
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(
+    _ tag: UInt8,
+    _ number: UInt64,
+    _ rest: some Sequence<UInt8> = EmptyCollection()
+  ) {
+    append(tag)
+    for shift in stride(from: 0, to: 64, by: 8) {
+      append(UInt8(truncatingIfNeeded: number >> shift))
+    }
+    append(contentsOf: rest)
   }
 }
 
@@ -58,6 +88,8 @@ final class InsertedAttribute<Property>: InsertedColumn {
 /// This is one value, so that setting a property takes one access to the object that holds it.
 struct InsertedChunk {
   struct Row {
+    /// Its number among the rows that were filled, and those that could not be.
+    let number: Int
     /// The number of the row's shape.
     let shape: Int
     /// Where its values start.
@@ -67,6 +99,8 @@ struct InsertedChunk {
   private(set) var shapes: [[InsertedColumn]] = []
   private(set) var rows: [Row] = []
   private(set) var values: [SQLValue] = []
+  /// The rows that could not be filled, ascending.
+  private(set) var problems: [InsertionProblem] = []
   /// The number of bytes of texts and blobs.
   private(set) var byteCount = 0
 
@@ -77,10 +111,13 @@ struct InsertedChunk {
   private var expected: [InsertedColumn] = []
   private var expectedShape: Int?
 
+  var count: Int { rows.count + problems.count }
+
   /// Forgets the rows, but not the shapes that those of the next chunk probably have.
   mutating func removeAll() {
     rows.removeAll(keepingCapacity: true)
     values.removeAll(keepingCapacity: true)
+    problems.removeAll()
     byteCount = 0
     if shapes.count > 100 {
       shapes.removeAll()
@@ -102,16 +139,42 @@ struct InsertedChunk {
     values.removeLast(values.count - start)
   }
 
+  /// Notes that the row that was begun could not be filled.
+  mutating func endRow(with problem: InsertionProblem) {
+    abandonRow()
+    problems.append(problem)
+  }
+
+  /// A hash of the row that was filled last, after those before it.
+  func hashOfLast(after seed: UInt64) -> UInt64 {
+    var bytes: [UInt8] = []
+    if let problem = problems.last, problem.number == count - 1 { bytes.append(0) }
+    if let row = rows.last, row.number == count - 1 {
+      for (column, value) in zip(shapes[row.shape], values[row.start...]) where column.isStable {
+        bytes.append(UInt8(truncatingIfNeeded: column.slot))
+        switch value {
+        case .null: bytes.append(0)
+        case .integer(let number): bytes.append(1, UInt64(bitPattern: number))
+        case .real(let number): bytes.append(2, number.bitPattern)
+        case .text(let text): bytes.append(3, UInt64(text.utf8.count), text.utf8)
+        case .invalidText(let text): bytes.append(4, UInt64(text.count), text)
+        case .blob(let blob): bytes.append(5, UInt64(blob.count), blob)
+        }
+      }
+    }
+    return XXHash64.hash(bytes, seed: seed)
+  }
+
   mutating func endRow() {
     if let expectedShape, expected.count == current.count {
-      rows.append(Row(shape: expectedShape, start: start))
+      rows.append(Row(number: count, shape: expectedShape, start: start))
       return
     }
     let shape = shapes.firstIndex { shape in
       shape.count == current.count && zip(shape, current).allSatisfy { $0 === $1 }
     }
     if shape == nil { shapes.append(current) }
-    rows.append(Row(shape: shape ?? shapes.count - 1, start: start))
+    rows.append(Row(number: count, shape: shape ?? shapes.count - 1, start: start))
     expectedShape = nil
   }
 
@@ -155,8 +218,8 @@ final class InsertedRows {
   private(set) var chunk = InsertedChunk()
   private let mapping: ModelMapping
   private var columns: [InsertedColumn] = []
-  /// The first error of the row that is being filled.
-  private var failure: BatchError?
+  /// The first problem of the row that is being filled.
+  private var problem: InsertionProblem?
 
   init(of mapping: ModelMapping, _ entity: ModelEntity, in container: ModelContainer) {
     self.mapping = mapping
@@ -168,17 +231,29 @@ final class InsertedRows {
 
   /// Fills a row; returns false if there are no more.
   ///
-  /// - Throws: The error of `fill`, or of the properties that it sets.
+  /// The error of a property that it sets becomes a problem of the chunk.
+  ///
+  /// - Throws: The error of `fill`.
   func fillRow(_ fill: () throws -> Bool) throws -> Bool {
-    failure = nil
+    problem = nil
     chunk.beginRow()
     if try fill() {
       chunk.abandonRow()
       return false
     }
-    if let failure { throw failure }
-    chunk.endRow()
+    if let problem { chunk.endRow(with: problem) } else { chunk.endRow() }
     return true
+  }
+
+  /// Notes that the row could not be filled.
+  func noteFailure(_ error: any Error) {
+    chunk.endRow(with: .init(number: chunk.count, error: BatchError(thrownByClosure: error)))
+  }
+
+  private func note(_ error: BatchError, of column: InsertedColumn? = nil, _ value: SQLValue? = nil)
+  {
+    guard problem == nil else { return }
+    problem = .init(number: chunk.count, error: error, property: column?.name, value: value)
   }
 
   /// The column of a property that the same line of code has set before.
@@ -196,7 +271,7 @@ final class InsertedRows {
     _ property: AnyKeyPath,
     of _: Property.Type
   ) -> InsertedAttribute<Property>? {
-    guard failure == nil else { return nil }
+    guard problem == nil else { return nil }
     do throws(BatchError) {
       guard let attribute = mapping.attributes[property],
         let codec = attribute.codec as? AttributeCodec<Property>
@@ -212,7 +287,7 @@ final class InsertedRows {
       columns.append(column)
       return column
     } catch {
-      failure = error
+      note(error)
       return nil
     }
   }
@@ -220,7 +295,11 @@ final class InsertedRows {
   @usableFromInline
   func append(_ value: SQLValue, to column: InsertedColumn) {
     guard column.fits(value) else {
-      if failure == nil { failure = column.attribute.map(mapping.misfit) }
+      if let attribute = column.attribute {
+        var error = mapping.misfit(attribute)
+        error.message += " (\(column.name) is \(value.shortForMessage))"
+        note(error, of: column, value)
+      }
       return
     }
     chunk.append(value, to: column)
@@ -228,7 +307,7 @@ final class InsertedRows {
 
   /// Sets a relationship.
   func set<Model>(_ relationship: BatchAssignment<Model>) {
-    guard failure == nil else { return }
+    guard problem == nil else { return }
     do throws(BatchError) {
       let (name, column, value) = try relationship.resolved(
         for: entity,
@@ -245,7 +324,7 @@ final class InsertedRows {
         append(stored, to: column)
       }
     } catch {
-      failure = error
+      note(error)
     }
   }
 

@@ -70,6 +70,9 @@ struct HistoryLog {
     }
   }
 
+  /// Forgets the transaction, since what was written of it was rolled back.
+  mutating func beginAgain() { number = nil }
+
   /// Throws `unsupportedVersion` for the history of an earlier version.
   static func exists(in connection: Connection) throws(BatchError) -> Bool {
     try connection.hasOwnTable("_batch_history", with: ["mark", "previous"])

@@ -158,20 +158,22 @@ extension BatchRun {
     )
   }
 
-  private convenience init(
+  convenience init(
     _ container: ModelContainer,
     named name: String,
     _ selection: ContextSelection,
     policy: RunPolicy,
-    missingRows: MissingRows,
-    timeLimit: Duration?,
+    missingRows: MissingRows = .counted,
+    timeLimit: Duration? = nil,
     undo: Job.Undo?,
     options: Options,
-    _ body: @escaping ChunkBody
+    _ body: @escaping ChunkBody = { _, _ in }
   ) {
     let place = (try? selection.store(of: container)) ?? 0
+    var kind = ProgramWork.Kind.objects
+    if case .records = selection { kind = .load }
     var cause = ProgramWork(
-      .objects,
+      kind,
       name: name,
       entity: selection.entity ?? "",
       database: .init(path: FilePath(container.stores[place].path)),

@@ -10,6 +10,8 @@ enum ContextSelection: Sendable {
   /// the query.
   case query(Result<(query: IdentifierQuery, store: Int, notation: String), BatchError>)
   case closure(@Sendable () async throws -> IdentifierList)
+  /// No rows: the records of a sequence become rows.
+  case records(RecordSource)
 
   /// The index of the store, as far as it is known before the identifiers are; throws
   /// `foreignIdentifier` for those of another container.
@@ -17,6 +19,8 @@ enum ContextSelection: Sendable {
     switch self {
     case .list(let list?): return try container.place(ofStoreOf: list)
     case .query(let query): return try query.get().store
+    case .records(let source):
+      return try container.writableEntity(named: source.mapping.entityName).store
     case .list(nil), .closure: return 0
     }
   }
@@ -34,6 +38,7 @@ enum ContextSelection: Sendable {
     switch self {
     case .list(let list): list?.header.entityName
     case .query(let query): try? query.get().query.entity.name
+    case .records(let source): source.mapping.entityName
     case .closure: nil
     }
   }

@@ -37,7 +37,8 @@ struct ObjectWork: RunWork {
   }
 
   func refuse(unlessFor checkpoint: Checkpoint) throws(BatchError) {
-    var program = program.concerning(selection.entity ?? checkpoint.list.header.entityName)
+    var program = program
+    if selection.entity == nil { program.entity = checkpoint.list.header.entityName }
     // Without identifiers, a run is resumed whatever has selected them.
     if case .list(nil) = selection {
       program.fetch = JobFingerprint(text: checkpoint.metadata.fingerprint).fetch
@@ -50,7 +51,7 @@ struct ObjectPlan: StoreRunPlan {
   let store: Store
   let hooks: RunHooks
   private let run: ObjectWork
-  private let work: ContextWork
+  private let place: Int
   private let query: IdentifierQuery?
   private let expected: ExpectedSchema
   /// The schema of the tables that may be recorded; nil without undo.
@@ -61,6 +62,7 @@ struct ObjectPlan: StoreRunPlan {
 
   init(_ run: ObjectWork, for identity: RunIdentity) async throws(BatchError) {
     let place = try run.selection.store(of: run.container)
+    self.place = place
     store = run.container.stores[place]
     try store.refuseIfLinked()
     self.run = run
@@ -86,14 +88,6 @@ struct ObjectPlan: StoreRunPlan {
         return (expected, query, recordable)
       }
     }
-    work = ContextWork(
-      run.container,
-      store: place,
-      missingRows: run.missingRows,
-      timeLimit: run.timeLimit,
-      expecting: expected,
-      body: run.body
-    )
     if let report = run.program.report { try report.check() }
   }
 
@@ -109,6 +103,9 @@ struct ObjectPlan: StoreRunPlan {
   ) async throws(BatchError) -> RunSelection {
     switch run.selection {
     case .list(let list?): return try .given(list.packed)
+    case .records:
+      let most = IdentifierList.maximumCount
+      return RunSelection(list: .records(most, inStore: identity.uuid))
     case .list(nil):
       throw BatchError(
         .invalidJob,
@@ -140,12 +137,11 @@ struct ObjectPlan: StoreRunPlan {
   }
 
   func describeWork(in metadata: inout RunMetadata, _ selection: RunSelection) {
-    metadata.fingerprint = fingerprint(of: selection.list)
+    var program = run.program
+    if run.selection.entity == nil { program.entity = selection.list.header.entityName }
+    metadata.fingerprint = JobFingerprint(of: program).text
     metadata.schema = expected.recorded
-  }
-
-  private func fingerprint(of list: PackedIdentifiers) -> String {
-    JobFingerprint(of: run.program.concerning(list.header.entityName)).text
+    if case .records = run.selection { metadata.isOpenEnded = true }
   }
 
   func undo(of run: RunIdentity) throws(BatchError) -> StoredUndo? {
@@ -202,6 +198,15 @@ struct ObjectPlan: StoreRunPlan {
     for part: FilePart
   ) async throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
     try await part.lane?.expect(expected)
+    if case .records(let source) = run.selection { return try processor(of: source, for: part) }
+    let work = ContextWork(
+      run.container,
+      store: place,
+      missingRows: run.missingRows,
+      timeLimit: run.timeLimit,
+      expecting: expected,
+      body: run.body
+    )
     let entity = part.list.header.entityName
     let table = store.schema.entities.first { $0.name == entity }?.table
     // Whether the closure deletes rows is unknown before it runs.
@@ -222,18 +227,34 @@ struct ObjectPlan: StoreRunPlan {
     return (processor, part.lane ?? UnrecordedLedger())
   }
 
+  private func processor(
+    of source: RecordSource,
+    for part: FilePart
+  ) throws(BatchError) -> (any ChunkProcessor, any RunLedger) {
+    let entity = try run.container.writableEntity(named: source.mapping.entityName)
+    guard let lane = part.lane, entity.entity.kind == .table else {
+      throw BatchError(.readOnly, "only rows of tables can be written", at: entity.entity.name)
+    }
+    // A retry has only the records that have failed.
+    let list = part.list
+    let wanted =
+      list.count == IdentifierList.maximumCount ? nil : try list.integers(in: 0..<list.count)
+    let processor = RecordProcessor(
+      source: source,
+      entity: entity,
+      container: run.container,
+      wanted: wanted?.map { Int($0) - 1 },
+      readBefore: part.session.progress.read,
+      lane: lane,
+      onFailure: part.onFailure,
+      recordedRun: run.program.undo.map { _ in part.session.run }
+    )
+    return (processor, lane)
+  }
+
   func takeMessages() -> [String] { [] }
 
   func stop() throws(BatchError) {}
-}
-
-extension ProgramWork {
-  /// The work with its entity, for a run that learns it from its identifiers.
-  fileprivate func concerning(_ entity: String) -> ProgramWork {
-    var work = self
-    work.entity = entity
-    return work
-  }
 }
 
 extension PackedIdentifiers {

@@ -141,8 +141,13 @@ struct FileRecords: RunRecords {
     ofRun name: String?
   ) async throws(BatchError) -> IdentifierSelection {
     let checkpoint = try Checkpoint.ofRun(name, of: cause)
+    var list = checkpoint.list
+    if checkpoint.metadata.isOpenEnded == true {
+      let reached = try await checkpoint.doneRanges(of: cause).rows.last?.next ?? 0
+      list = try list.slice([0..<reached]).packed
+    }
     return try IdentifierSelection(
-      checkpoint.list,
+      list,
       outcome,
       outcome == .all ? nil : await checkpoint.rowOutcomes(of: cause),
       part,

@@ -154,7 +154,7 @@ extension DatabaseExamination.Run {
         run: checkpoint.metadata.run,
         standing: "unfinished",
         done: checkpoint.progress.done.count,
-        total: checkpoint.list.count,
+        total: checkpoint.total,
         process: RunLock.holder(ofCheckpoint: path),
         checkpoint: path.string,
         partialOutput: FileSystem.status(of: FilePath(partial)) == nil ? nil : partial

@@ -84,7 +84,8 @@ public struct FileInspection: Sendable, Encodable {
     version = file.version
     store = file.storeIdentifier
     entity = file.entityName
-    count = file.list.count
+    let checkpoint = file.metadata.isEmpty ? nil : try Checkpoint(reading: path)
+    count = checkpoint.map { $0.knownTotal(after: $0.progress) } ?? file.list.count
     isSorted = file.list.isSorted
     fileBytes = file.byteCount
     listBytes = file.list.payloadByteCount
@@ -92,7 +93,7 @@ public struct FileInspection: Sendable, Encodable {
       count == 0 ? 0 : (Double(listBytes) * 800 / Double(count)).rounded() / 100
     records = file.recordCount
     tornBytes = file.tornByteCount
-    run = try file.metadata.isEmpty ? nil : Run(Checkpoint(reading: path), file)
+    run = try checkpoint.map { checkpoint throws(BatchError) in try Run(checkpoint, file) }
   }
 }
 

@@ -16,7 +16,7 @@ extension FileFindings {
     }
     // After a retry in an unfinished run, the rest is still to be done.
     guard run.isRetry, case .checkpoint(let checkpoint) = run.record,
-      stored(checkpoint)?.done.count ?? checkpoint.progress.done.count >= checkpoint.list.count
+      stored(checkpoint)?.done.count ?? checkpoint.progress.done.count >= checkpoint.total
     else { return "resumes the unfinished run" }
     return "ends the interrupted retry, which batch retry-failed continues"
   }
@@ -33,7 +33,7 @@ extension FileFindings {
       let ledger = stored(checkpoint)
       let state = checkpoint.progress.state(
         beside: ledger?.done,
-        of: ledger?.total ?? checkpoint.list.count,
+        of: ledger?.total ?? checkpoint.total,
         interruptsRetry: checkpoint.metadata.run == interruptedRetry
       )
       let obstacle = checkpoint.progress.state.isFinished ? obstacle(of: checkpoint) : nil
@@ -163,7 +163,7 @@ extension FileFindings {
     let ledger = stored(checkpoint)
     return checkpoint.progress.isFinished(
       beside: ledger?.done,
-      of: ledger?.total ?? checkpoint.list.count
+      of: ledger?.total ?? checkpoint.total
     )
   }
 
@@ -171,7 +171,7 @@ extension FileFindings {
   /// ledger goes.
   func ledgerOfReplaced() async throws(BatchError) -> (DoneRanges, [FailedIdentifier])? {
     guard replacedFile != nil, let checkpoint, let done = stored(checkpoint)?.done, let store,
-      done.count == checkpoint.list.count
+      done.count == checkpoint.total
     else { return nil }
     return (done, try await store.failedIdentifiers(ofRun: checkpoint.metadata.run))
   }

@@ -98,6 +98,8 @@ package final class FilePart: RunPart {
     try await session.committed(chunk, commit, recordingEvery: cause.policy.checkpoint.interval)
   }
 
+  package func end(at position: Int) { session.end(at: position) }
+
   package func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool { try session.hold(hold) }
 
   package func release() throws(BatchError) { try session.release() }

@@ -61,7 +61,7 @@ extension FileRecord {
         remedy: "run with --fresh to select again"
       )
     }
-    let isDone = done.map { $0.count == checkpoint.list.count && $0.outcomes.failed == 0 } ?? false
+    let isDone = done.map { $0.count == checkpoint.total && $0.outcomes.failed == 0 } ?? false
     try plan.start(run: checkpoint.metadata.run, atMost: workerCount, hasRows: !isDone)
     let elapsed = await lane?.elapsedSeconds ?? 0
     return Reopened(plan: plan, lane: lane, done: done, elapsedSeconds: elapsed)
@@ -122,7 +122,7 @@ extension FileRecord {
     }
     guard let done = reopened.done else { throw checkpoint.missingLedger() }
     let retried = try await lane.retryFailures()
-    if retried.positions.isEmpty, done.count < checkpoint.list.count {
+    if retried.positions.isEmpty, done.count < checkpoint.total {
       throw BatchError(
         .unfinishedRun,
         "the run is unfinished, and no identifier of it has failed alone",

@@ -148,6 +148,14 @@ package final class Checkpoint {
     }
   }
 
+  /// The number of positions; of a sequence whose end is unknown, more than it can have.
+  package var total: Int { progress.total ?? list.count }
+
+  /// The number of positions; of a sequence whose end is unknown, of those that are done.
+  package func knownTotal(after progress: RunProgress) -> Int {
+    metadata.isOpenEnded == true ? progress.total ?? progress.done.count : list.count
+  }
+
   package func record(_ progress: RunProgress) throws(BatchError) {
     try append(progress, sync: true)
   }

@@ -57,7 +57,7 @@ extension PastRun {
 extension Checkpoint {
   /// The finished runs with an ID that this file remembers, including its own.
   package var finishedRuns: [PastRun] {
-    let own = PastRun(metadata, progress, total: list.count)
+    let own = PastRun(metadata, progress, total: knownTotal(after: progress))
     return (metadata.pastRuns ?? []) + (own.map { [$0] } ?? [])
   }
 }

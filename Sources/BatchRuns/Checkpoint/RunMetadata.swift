@@ -43,6 +43,8 @@ package struct RunMetadata: Codable, Sendable {
   package var canary: CanaryRows?
   /// The files that the run loads; nil for work on rows.
   package var loaded: LoadedFiles?
+  /// Whether the run loads a sequence, whose end it finds out; nil for not.
+  package var isOpenEnded: Bool?
   /// The range of rows of an export of what changed; nil for any other work.
   package var increment: Increment?
   /// Earlier runs with an ID, so that their work is not repeated.

@@ -84,8 +84,19 @@ package struct RunProgress: Codable, Sendable {
   package var afterwards: ReturnedSpace?
   /// The passed-over identifiers of chunks that no earlier record lists as done.
   package var passedOver: PassedOverRecord?
+  /// The number of records of a loaded sequence; nil until its end was found, and for any other work.
+  package var total: Int?
+  /// The first records of a loaded sequence, to recognize it; nil for any other work.
+  package var read: ReadRecords?
   /// In ISO 8601 and UTC.
   package var endedAt: String?
+
+  package struct ReadRecords: Codable, Hashable, Sendable {
+    package let count: Int
+    package let hash: UInt64
+
+    package init(count: Int, hash: UInt64) { (self.count, self.hash) = (count, hash) }
+  }
 
   package init() {}
 

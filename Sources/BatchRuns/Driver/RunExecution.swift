@@ -172,6 +172,7 @@ struct RunExecution<Part: RunPart> {
       try await part.committed(chunk, commit)
       tellMessages()
       tellProgress(every: terms.progressInterval)
+    case .ended(let position): part.end(at: position)
     case .retrying(let retry): onEvent(.retrying(retry))
     case .granted: break
     case .lost(let span):

@@ -57,6 +57,9 @@ package protocol RunPart {
   /// Counts a committed chunk, and records progress if a record is due.
   func committed(_ chunk: Range<Int>, _ commit: Commit) async throws(BatchError)
 
+  /// Notes that there is nothing to do from a position on.
+  func end(at position: Int)
+
   /// Registers a hold; returns whether to report it.
   func hold(_ hold: RunThrottle.Hold) throws(BatchError) -> Bool
 
@@ -106,7 +109,10 @@ package protocol RunPart {
 }
 
 extension RunPart {
-  // For a record to which those who ask add what they ask, and for work without such an end.
+  // For a record to which those who ask add what they ask, and for work without such an end or with
+  // a known number of rows.
+
+  package func end(at position: Int) {}
 
   package func note(_ actions: [OperatorAction]) {}
 

@@ -28,7 +28,8 @@ package protocol ChunkProcessor<Worker>: Sendable {
   /// Makes a worker, whose thread gets the name `label`.
   func makeWorker(_ label: String) -> Worker
 
-  /// Reads and computes the chunk, as many of its first positions as may be held at once.
+  /// Reads and computes the chunk, as many of its first positions as may be held at once; none of
+  /// them if the work has ended before.
   func prepare(
     _ positions: Range<Int>,
     _ attempt: Attempt<Prepared>,
@@ -86,7 +87,7 @@ package struct Attempt<Content: Sendable>: Sendable {
   }
 }
 
-/// The result of preparing the first positions of a chunk, at least one.
+/// The result of preparing the first positions of a chunk.
 package struct PreparedChunk<Content: Sendable>: Sendable {
   package let content: Content
   /// Why some of the chunk cannot be done now; the rest is kept, and the chunk is prepared again.

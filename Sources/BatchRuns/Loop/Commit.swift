@@ -7,6 +7,8 @@ package struct Commit: Sendable {
   package let duration: Duration
   /// The length of the write-ahead log after the commit, in bytes.
   package let logBytes: Int
+  /// A hash of all records up to the end of the chunk; nil for any other work.
+  package var readHash: UInt64?
 
   package init(
     outcomes: Outcomes,

@@ -83,6 +83,8 @@ package struct RunLogic {
 
   package enum Event {
     case committed(Range<Int>, Commit)
+    /// There is nothing to do from this position on.
+    case ended(Int)
     case retrying(ChunkRetry)
     /// This process now holds the span.
     case granted(Range<Int>)
@@ -214,6 +216,7 @@ package struct RunLogic {
     switch answer {
     case .prepared(let chunk, let worker, let end, let byteCount, let duration):
       steps[chunk.lowerBound] = nil
+      if end == chunk.lowerBound { tell(.ended(end)) }
       regulate(moment)
       perform(
         machine.prepared(chunk, worker: worker, upTo: end, holding: byteCount, took: duration)

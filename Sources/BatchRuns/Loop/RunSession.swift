@@ -60,7 +60,7 @@ package final class RunSession {
     self.checkpoint = checkpoint
     self.done = done
     self.retried = retried
-    toDo = retried?.positions.count ?? checkpoint.list.count - done.count
+    toDo = retried?.positions.count ?? checkpoint.total - done.count
     start = host.now()
     recordedAt = start
     countedAt = start
@@ -93,18 +93,20 @@ package final class RunSession {
 
   /// The positions still to do, or the indexes of the failed identifiers to retry.
   package var remaining: [Range<Int>] {
-    retried?.parts ?? done.remaining(of: checkpoint.list.count)
+    retried?.parts ?? done.remaining(of: total)
   }
 
   var isRetry: Bool { retried != nil }
 
-  package var isComplete: Bool { done.count == checkpoint.list.count }
+  private var total: Int { progress.total ?? checkpoint.list.count }
+
+  package var isComplete: Bool { done.count == total }
 
   package var meanChunkSize: Int? { done.chunks > 0 ? done.count / done.chunks : nil }
 
   /// The failure policy; in a retry, all identifiers may fail again.
   package func failurePolicy(_ skip: RunPolicy.Skip) -> FailurePolicy {
-    retried == nil ? skip.failurePolicy(of: checkpoint.list.count) : .skip(upTo: .max)
+    retried == nil ? skip.failurePolicy(of: total) : .skip(upTo: .max)
   }
 
   /// Counts a committed chunk, and records progress if the last record is older than `interval`.
@@ -117,6 +119,9 @@ package final class RunSession {
     if isDue(after: interval, since: countedAt) { try await recordProgress() }
   }
 
+  /// Notes that a loaded sequence has ended.
+  package func end(at position: Int) { progress.total = position }
+
   private func note(_ chunk: Range<Int>, _ commit: Commit) {
     doneHere += chunk.count
     endLock()
@@ -127,6 +132,7 @@ package final class RunSession {
       return
     }
     done.insert(.init(chunk, outcomes: commit.outcomes, chunks: 1))
+    if let hash = commit.readHash { progress.read = .init(count: chunk.upperBound, hash: hash) }
     if checkpoint.metadata.ledger == .file {
       passedOver.append(commit.passedOver, from: chunk.lowerBound)
     }

@@ -150,7 +150,8 @@ package struct RunStateMachine {
 
   package mutating func start() -> [Action] { next() }
 
-  /// A worker has prepared its chunk, or as many of its first positions as may be held at once.
+  /// A worker has prepared its chunk, or as many of its first positions as may be held at once; none
+  /// of them if the work has ended before.
   ///
   /// - Parameters:
   ///   - chunk: The chunk as it was given out; from now on it ends at `end`.
@@ -169,8 +170,8 @@ package struct RunStateMachine {
     let place = release(worker, chunk)
     let reached = chunk.lowerBound..<(end ?? chunk.upperBound)
     let rest = reached.upperBound..<chunk.upperBound
-    precondition(!reached.isEmpty, "an empty prepared chunk")
-    if isLost(chunk) {
+    if reached.isEmpty { remaining.removeAll() }
+    if isLost(chunk) || reached.isEmpty {
       chunks.remove(at: place)
       return [.discard(reached)] + next()
     }

@@ -10,12 +10,15 @@ public struct RunSummary: Sendable, Encodable {
   public var run: String
   /// What it is doing, or how it ended.
   public var state: RunState
-  /// The number of selected identifiers.
+  /// The number of selected identifiers; of a loaded sequence, until its end, of those that are done.
   public var total: Int
   /// The number of done identifiers: the sum of the outcomes.
   public var done: Int { outcomes.total }
   /// The number of identifiers per outcome.
-  public var outcomes: Outcomes
+  public var outcomes: Outcomes {
+    didSet { if !isEndKnown { total = done } }
+  }
+  private var isEndKnown = true
   /// The number of committed chunks.
   public var chunks: Int
   /// The number of identifiers done when the run last resumed; 0 if it never did.
@@ -141,7 +144,13 @@ public struct RunSummary: Sendable, Encodable {
 
 extension RunSummary {
   package init(_ metadata: RunMetadata, _ progress: RunProgress, checkpoint: Checkpoint) {
-    self.init(metadata, progress, total: checkpoint.list.count, path: checkpoint.path.string)
+    self.init(
+      metadata,
+      progress,
+      total: checkpoint.knownTotal(after: progress),
+      path: checkpoint.path.string
+    )
+    isEndKnown = metadata.isOpenEnded != true || progress.total != nil
     // A damaged record of failures must not hide the rest.
     if state == .completedWithFailures {
       reasons = (try? checkpoint.failureCounts(atMost: 3)) ?? []
@@ -158,6 +167,7 @@ extension RunSummary {
   ) {
     identifiersPerSecond = perSecond
     etaSeconds = nil
+    guard isEndKnown else { return }
     self.remaining = remaining
     guard let perSecond, perSecond > 0, isLive, state == .running, waiting == nil else { return }
     etaSeconds = Double(remaining ?? total - done) / perSecond

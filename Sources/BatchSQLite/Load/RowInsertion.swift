@@ -120,30 +120,10 @@ package struct RowInsertion: Sendable {
     onFailure policy: FailurePolicy,
     in connection: Connection
   ) throws(BatchError) -> ChunkResult {
-    // The records whose references a later one does not resolve.
-    var unresolved: [Int: BatchError] = [:]
-    while true {
-      var written: ChunkResult?
-      let known = unresolved.count
-      do throws(BatchError) {
-        try connection.savepoint { () throws(BatchError) in
-          let result = try insert(
-            read,
-            except: unresolved,
-            place,
-            onFailure: policy,
-            in: connection
-          )
-          if connection.hasUnresolvedForeignKeys {
-            try note(&unresolved, of: read, place, in: connection)
-            throw BatchError(.constraint, "FOREIGN KEY constraint failed", at: connection.path)
-          }
-          written = result
-        }
-      } catch {
-        guard unresolved.count > known, !connection.isAutocommit else { throw error }
-      }
-      if let written { return written }
+    try connection.resolvingReferences { unresolved throws(BatchError) in
+      try note(&unresolved, of: read, place, in: connection)
+    } _: { unresolved throws(BatchError) in
+      try insert(read, except: unresolved, place, onFailure: policy, in: connection)
     }
   }
 

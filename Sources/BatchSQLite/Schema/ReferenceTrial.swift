@@ -1,9 +1,9 @@
-import BatchRuns
-import BatchIdentifiers
+package import BatchRuns
+package import BatchIdentifiers
 
 /// Looks up whether the rows that new values refer to exist, for messages: SQLite does not say
 /// which foreign key is violated.
-struct ReferenceTrial {
+package struct ReferenceTrial {
   private struct ParentQuery {
     let sql: String
     /// The indexes of the referring columns among the values.
@@ -18,7 +18,7 @@ struct ReferenceTrial {
   /// which is among `changed`.
   ///
   /// References to the same table are left out if `includesOwn` is false.
-  init(
+  package init(
     of entity: Entity,
     changing changed: [String],
     among columns: [String],
@@ -66,7 +66,7 @@ struct ReferenceTrial {
 
   /// The first reference to a row that does not exist, in words; nil if there is none, or if a
   /// table cannot be read.
-  func problem(with values: [SQLValue], in connection: Connection) -> String? {
+  package func problem(with values: [SQLValue], in connection: Connection) -> String? {
     for reference in references {
       let key = reference.places.map { values[$0] }
       guard !key.contains(.null), let statement = try? connection.prepare(reference.sql),
@@ -78,5 +78,39 @@ struct ReferenceTrial {
         "\(shown.joined(separator: ", ")), and \(reference.table.quotedForMessage) has no such row"
     }
     return nil
+  }
+}
+
+extension Connection {
+  /// Writes rows in a savepoint, and again without those that refer to rows which do not exist, as
+  /// deferred foreign keys allow until the end of the transaction.
+  ///
+  /// - Parameters:
+  ///   - find: Adds the rows that refer to nothing, by number, with their errors.
+  ///   - write: Writes all rows but these.
+  /// - Returns: The result of `write`.
+  /// - Throws: An error of `write`, or that of a reference of no known row.
+  package func resolvingReferences<Result>(
+    finding find: (inout [Int: BatchError]) throws(BatchError) -> Void,
+    _ write: ([Int: BatchError]) throws(BatchError) -> Result
+  ) throws(BatchError) -> Result {
+    var unresolved: [Int: BatchError] = [:]
+    while true {
+      var written: Result?
+      let known = unresolved.count
+      do throws(BatchError) {
+        try savepoint { () throws(BatchError) in
+          let result = try write(unresolved)
+          if hasUnresolvedForeignKeys {
+            try find(&unresolved)
+            throw BatchError(.constraint, "FOREIGN KEY constraint failed", at: path)
+          }
+          written = result
+        }
+      } catch {
+        guard unresolved.count > known, !isAutocommit else { throw error }
+      }
+      if let written { return written }
+    }
   }
 }

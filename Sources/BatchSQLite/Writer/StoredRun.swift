@@ -326,14 +326,17 @@ extension StoredRun {
   static func finish(
     _ run: String,
     after elapsedSeconds: Double,
+    total: Int?,
     in connection: Connection
   ) throws(BatchError) {
     try connection.execute(
       """
-      UPDATE _batch_run SET ended_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), elapsed_seconds = ?
+      UPDATE _batch_run SET ended_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), elapsed_seconds = ?,
+        total = coalesce(?, total)
       WHERE run = ?
       """,
       .real(elapsedSeconds),
+      total.map { .integer(Int64($0)) } ?? .null,
       .text(run)
     )
   }

@@ -126,14 +126,6 @@ extension WriterLane {
     return try Ledger.passedOver(ofRun: run, after: last, in: connection)
   }
 
-  package func finish(after elapsedSeconds: Double) throws(BatchError) {
-    guard let run else { return }
-    try connection.transaction(.immediate) { () throws(BatchError) in
-      try owned.verify(in: connection)
-      try StoredRun.finish(run, after: elapsedSeconds, in: connection)
-    }
-  }
-
   package func acknowledge(_ run: String) throws(BatchError) {
     // A store without a ledger gets no tables.
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_batch_run'"
@@ -171,6 +163,11 @@ extension WriterLane: RunLedger {
   package func seal() {}
 
   package func finish(_ progress: inout RunProgress) throws(BatchError) {
-    try finish(after: progress.elapsedSeconds)
+    guard let run else { return }
+    let (seconds, total) = (progress.elapsedSeconds, progress.total)
+    try connection.transaction(.immediate) { () throws(BatchError) in
+      try owned.verify(in: connection)
+      try StoredRun.finish(run, after: seconds, total: total, in: connection)
+    }
   }
 }

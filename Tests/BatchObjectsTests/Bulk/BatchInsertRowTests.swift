@@ -65,7 +65,7 @@ private final class Part: ManagedObject, PersistentModel {
     let faults: [(property: String?, value: SQLValue?, spoil: Spoil)] = [
       ("name", .null, { $0.set(\.name, to: nil) }),
       (nil, nil, { $0.set(\.weight, to: -1) }),
-      (nil, nil, { $0.set(\.weight, to: .nan) }),
+      ("weight", .real(.nan), { $0.set(\.weight, to: .nan) }),
       ("name", .text("taken"), { $0.set(\.name, to: "taken") }),
     ]
     for fault in faults {
@@ -79,7 +79,7 @@ private final class Part: ManagedObject, PersistentModel {
       #expect(failure.index == bad)
       #expect(failure.committed == stay)
       #expect(failure.property == fault.property)
-      #expect(failure.value == fault.value)
+      #expect("\(failure.value, default: "none")" == "\(fault.value, default: "none")")
       #expect(failure.cause.code == error?.code)
       let text = error?.description ?? ""
       #expect(text.hasPrefix("row \(bad + 1) of Part: "), "\(text)")
