@@ -125,14 +125,14 @@ struct ProgressPrinter: Sendable {
   static func line(_ summary: RunSummary, columns: Int? = nil) -> String {
     let done = summary.total - (summary.remaining ?? summary.total - summary.done)
     let percent = summary.total == 0 ? 100 : done * 100 / summary.total
-    let counts = "  \(done.grouped) of \(summary.total.grouped)"
+    let counts = "  \(done.grouped)" + (summary.isEndKnown ? " of \(summary.total.grouped)" : "")
     let rate = summary.identifiersPerSecond.map { "  \(Format.rate($0))/s" } ?? ""
     var end = summary.etaSeconds.map { "  ETA \(Format.seconds($0))" } ?? ""
     if summary.outcomes.failed > 0 { end += "  failed \(summary.outcomes.failed.grouped)" }
     let reason =
       (summary.throttle.map { "  held: \($0)" } ?? "")
       + (summary.waiting.map { "  waiting for \($0)" } ?? "")
-    let start = "  \(percent)%"
+    let start = summary.isEndKnown ? "  \(percent)%" : ""
     guard let columns else { return summary.job + start + counts + rate + end + reason }
     let nameLength = min(summary.job.count, leastNameLength)
     let middle = [counts + rate, counts].first {

@@ -72,3 +72,11 @@ public enum PrimaryKey: Hashable, Comparable, Sendable, CustomStringConvertible 
     }
   }
 }
+
+extension PrimaryKey: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
+  /// Makes an integer key.
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+
+  /// Makes a key of one text column.
+  public init(stringLiteral text: String) { self = .text(text) }
+}

@@ -67,7 +67,55 @@ extension IdentifierList: RandomAccessCollection {
   }
 }
 
+extension IdentifierList: Equatable {
+  /// Whether two lists have the same identifiers in the same order.
+  ///
+  /// - Complexity: O(n) if they have the same names and count, O(1) otherwise.
+  public static func == (left: IdentifierList, right: IdentifierList) -> Bool {
+    do throws(BatchError) {
+      return try left.packed.hasSameKeys(as: right.packed)
+    } catch {
+      left.unreadable(error)
+    }
+  }
+
+  /// Returns whether an identifier is in the list.
+  ///
+  /// - Complexity: O(log n) and one segment if the list is sorted, O(n) if it is not.
+  public func contains(_ identifier: PersistentIdentifier) -> Bool {
+    guard identifier.space == space, let key = identifier.key else { return false }
+    do throws(BatchError) {
+      return try contains(key: key)
+    } catch {
+      unreadable(error)
+    }
+  }
+}
+
 extension IdentifierList {
+  /// Returns the same keys as identifiers of another name of the entity: jobs name a table, such as
+  /// `orders`, and containers the class of its rows, such as `Order`.
+  ///
+  /// Containers take both names. Set operations and jobs know no classes.
+  ///
+  /// - Parameter entityName: The other name. That both name the same rows is not checked.
+  /// - Complexity: O(1)
+  public func renamed(to entityName: String) -> IdentifierList {
+    let header = Header(
+      storeIdentifier: header.storeIdentifier,
+      entityName: entityName,
+      keyKind: header.keyKind
+    )
+    return IdentifierList(
+      inMemory: PackedIdentifiers(
+        header: header,
+        isSorted: isSorted,
+        directory: packed.directory,
+        source: packed.source
+      )
+    )
+  }
+
   /// Stops the program: the keys were packed or checked by this process, so they must be readable.
   fileprivate func unreadable(_ error: BatchError) -> Never {
     preconditionFailure("keys in memory cannot be read: \(error)")

@@ -1,4 +1,23 @@
 extension PackedIdentifiers {
+  /// Whether another list has the same rows in the same order, found in linear time.
+  package func hasSameKeys(as other: PackedIdentifiers) throws(BatchError) -> Bool {
+    guard count == other.count, header.entityName == other.header.entityName,
+      header.storeIdentifier == other.header.storeIdentifier,
+      header.keyKind == other.header.keyKind
+    else { return false }
+    for start in stride(from: 0, to: count, by: 65_536) {
+      let range = start..<Swift.min(start + 65_536, count)
+      switch header.keyKind {
+      case .integer:
+        guard try integers(in: range) == other.integers(in: range) else { return false }
+      case .encoded:
+        let (mine, others) = (try encodedKeys(in: range), try other.encodedKeys(in: range))
+        guard mine.elementsEqual(others) else { return false }
+      }
+    }
+    return true
+  }
+
   package func contains(key: PrimaryKey) throws(BatchError) -> Bool {
     try firstPosition(of: key) != nil
   }

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchRuns
 public import BatchIdentifiers
 import BatchSQLite
@@ -132,7 +133,7 @@ extension ModelContext {
     try throwNoted()
     guard request.chunkSize > 0 else {
       throw BatchError(
-        .invalidSQL,
+        .invalidParameter,
         "the chunk size is \(request.chunkSize)",
         remedy: "give 1 or more"
       )

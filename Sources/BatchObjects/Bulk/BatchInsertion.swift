@@ -79,7 +79,7 @@ final class BatchInsertion {
   /// Writes the rows of the chunk, within the caller's transaction.
   ///
   /// - Parameter policy: What to do with a row that fails.
-  /// - Returns: What became of the rows, by number.
+  /// - Returns: The outcomes of the rows, by number.
   /// - Throws: The error of the row that exceeds the allowed failures, or one that concerns more than
   ///   one row.
   @discardableResult

@@ -1,3 +1,4 @@
+import BatchJobs
 import BatchIdentifiers
 import BatchPlatform
 import BatchSQLite
@@ -24,7 +25,11 @@ extension ModelContext {
   ) throws(BatchError) -> ModelEntity {
     try beginReading()
     guard chunkSize > 0 else {
-      throw BatchError(.invalidSQL, "the chunk size is \(chunkSize)", remedy: "give 1 or more")
+      throw BatchError(
+        .invalidParameter,
+        "the chunk size is \(chunkSize)",
+        remedy: "give 1 or more"
+      )
     }
     let entity = try container.entity(named: type.mapping.entityName)
     guard entity.entity.kind == .table else {
@@ -51,7 +56,8 @@ extension ModelContext {
       descriptor.predicate = predicate
       descriptor.includesSubentities = includesSubentities
       list = try fetchIdentifierList(descriptor)
-    case .identifiers(let identifiers):
+    case .identifiers(let given):
+      let identifiers = container.named(given)
       guard identifiers.isEmpty || identifiers.space == entity.space else {
         throw BatchError(
           .foreignIdentifier,

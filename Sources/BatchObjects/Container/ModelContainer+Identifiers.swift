@@ -56,7 +56,7 @@ extension ModelContainer {
       )
     }
     let name = identifier.entityName
-    guard let model = entities[index][name] else {
+    guard let model = model(named: name, inStore: index) else {
       let entity = try stores[index].schema.entity(named: name)
       throw BatchError(
         .unknownEntity,
@@ -74,6 +74,28 @@ extension ModelContainer {
       )
     }
     return model
+  }
+}
+
+extension ModelContainer {
+  /// The entity with a name; for the name of a table, as jobs use it, the class of its rows.
+  func model(named name: String, inStore store: Int) -> ModelEntity? {
+    if let model = entities[store][name] { return model }
+    let classes = entities[store].values.filter { SQLName.equal($0.entity.table, name) }
+    // Of a hierarchy, the class that all others extend.
+    return classes.first { $0.descendants.count == classes.count - 1 }
+  }
+
+  /// A list with the name that identifiers have in the container.
+  func named(_ list: IdentifierList) -> IdentifierList {
+    let name = list.header.entityName
+    for (index, store) in stores.enumerated()
+    where store.identity.uuid == list.header.storeIdentifier && entities[index][name] == nil {
+      if let model = model(named: name, inStore: index) {
+        return list.renamed(to: model.entity.name)
+      }
+    }
+    return list
   }
 }
 

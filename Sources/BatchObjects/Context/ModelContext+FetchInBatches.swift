@@ -1,3 +1,4 @@
+import BatchJobs
 public import BatchIdentifiers
 import BatchSQLite
 
@@ -8,7 +9,7 @@ extension ModelContext {
   ///   - descriptor: The objects and their order; unsaved objects come last.
   ///   - batchSize: The number of objects in memory at a time.
   /// - Returns: A collection that creates objects on demand.
-  /// - Throws: An error of `fetch(_:)`, or `invalidSQL` for a batch size below 1.
+  /// - Throws: An error of `fetch(_:)`, or `invalidParameter` for a batch size below 1.
   /// - Complexity: One statement for the identifiers, and one per batch that is used.
   public func fetch<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
@@ -31,7 +32,7 @@ extension ModelContext {
   ///   - descriptor: The objects and their order; unsaved objects come last.
   ///   - batchSize: The number of identifiers unpacked at a time.
   /// - Returns: A collection that unpacks identifiers on demand.
-  /// - Throws: An error of `fetchIdentifiers(_:)`, or `invalidSQL` for a batch size below 1.
+  /// - Throws: An error of `fetchIdentifiers(_:)`, or `invalidParameter` for a batch size below 1.
   /// - Complexity: One statement; one or two bytes per identifier.
   public func fetchIdentifiers<Model: PersistentModel>(
     _ descriptor: FetchDescriptor<Model>,
@@ -110,7 +111,11 @@ extension ModelContext {
     batchSize: Int
   ) throws(BatchError) -> Found<Model> {
     guard batchSize > 0 else {
-      throw BatchError(.invalidSQL, "the batch size is \(batchSize)", remedy: "give 1 or more")
+      throw BatchError(
+        .invalidParameter,
+        "the batch size is \(batchSize)",
+        remedy: "give 1 or more"
+      )
     }
     return try read(Model.self) { entity, connection throws(BatchError) in
       let store = container.stores[entity.store].identity

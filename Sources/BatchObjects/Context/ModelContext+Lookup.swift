@@ -22,7 +22,10 @@ extension ModelContext {
   /// `foreignIdentifier` instead.
   public func model(for identifier: PersistentIdentifier) -> ManagedObject {
     if let object = registered(identifier) { return object }
-    guard let entity = try? container.resolve(identifier) else { return register(identifier, nil) }
+    guard let entity = try? container.resolve(identifier), let key = identifier.key else {
+      return register(identifier, nil)
+    }
+    if identifier.space != entity.space { return model(for: entity.space.identifier(key)) }
     guard !entity.descendants.isEmpty,
       let row = try? entity.row(of: identifier, in: connection(to: entity.store))
     else { return register(identifier, entity) }
@@ -160,9 +163,11 @@ extension ModelContainer {
     _ row: [SQLValue]
   ) -> (PersistentIdentifier, ModelEntity) {
     let name = entity.concreteName(of: row)
-    guard name != entity.entity.name, let key = identifier.key,
-      let concrete = entities[entity.store][name]
-    else { return (identifier, entity) }
+    let concrete =
+      name == entity.entity.name ? entity : entities[entity.store][name] ?? entity
+    guard identifier.space != concrete.space, let key = identifier.key else {
+      return (identifier, concrete)
+    }
     return (concrete.space.identifier(key), concrete)
   }
 }

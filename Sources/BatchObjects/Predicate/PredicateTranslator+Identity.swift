@@ -65,7 +65,7 @@ extension PredicateTranslator {
     let entity = object.entity
     if space == entity.space { return .true }
     guard space.storeIdentifier == entity.space.storeIdentifier,
-      let other = container.entities[entity.store][space.entityName],
+      let other = container.model(named: space.entityName, inStore: entity.store),
       SQLName.equal(other.entity.table, entity.entity.table)
     else { return nil }
     let names = entity.concrete?.names ?? [:]

@@ -148,7 +148,7 @@ extension BatchRun {
     self.init(
       container,
       named: name,
-      .list(identifiers),
+      .list(identifiers.map(container.named)),
       policy: policy,
       missingRows: missingRows,
       timeLimit: timeLimit,

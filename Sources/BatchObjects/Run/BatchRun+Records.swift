@@ -69,7 +69,7 @@ extension BatchRun {
   ) {
     let source = RecordSource(mapping: Model.mapping, resolution: conflict.resolution) {
       var iterator = records.makeAsyncIterator()
-      return { rows, feed in
+      return RecordSource.Reader { rows, feed in
         guard let record = try await iterator.next(isolation: feed) else { return false }
         do {
           _ = try rows.fillRow {

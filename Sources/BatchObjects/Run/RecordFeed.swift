@@ -4,12 +4,14 @@ import BatchSQLite
 
 /// A sequence of records, and how each of them fills a row.
 struct RecordSource: Sendable {
-  /// Reads the next record and fills a row with it, or notes why it cannot; returns false at the end.
-  typealias Next = (InsertedRows, isolated RecordFeed) async throws -> Bool
+  struct Reader {
+    /// Reads the next record and fills a row with it, or notes why it cannot; returns false at the end.
+    let next: (InsertedRows, isolated RecordFeed) async throws -> Bool
+  }
 
   let mapping: ModelMapping
   let resolution: BatchInsertion.Resolution
-  let begin: @Sendable () -> Next
+  let begin: @Sendable () -> Reader
 }
 
 /// The records of a chunk, as rows for the lane.
@@ -40,7 +42,7 @@ actor RecordFeed: ChunkWorker {
   private let wanted: [Int]?
   /// The records that the run has read before.
   private let readBefore: RunProgress.ReadRecords?
-  private var next: RecordSource.Next?
+  private var reader: RecordSource.Reader?
   private var skipped: InsertedRows
   /// How many records were read, and their hash.
   private var count = 0
@@ -116,12 +118,12 @@ actor RecordFeed: ChunkWorker {
   private func readNext(into rows: InsertedRows) async throws(BatchError) -> Bool {
     if let failure { throw failure }
     if hasEnded { return false }
-    let next = next ?? source.begin()
-    self.next = next
+    let reader = reader ?? source.begin()
+    self.reader = reader
     var isRead = false
     var thrown: BatchError?
     do {
-      isRead = try await next(rows, self)
+      isRead = try await reader.next(rows, self)
     } catch {
       thrown =
         error as? BatchError
@@ -162,5 +164,5 @@ actor RecordFeed: ChunkWorker {
     }
   }
 
-  func close() { next = nil }
+  func close() { reader = nil }
 }

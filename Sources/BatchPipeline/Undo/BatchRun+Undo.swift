@@ -62,6 +62,24 @@ extension BatchRun {
     )
   }
 
+  /// Makes a run that undoes the run of a checkpoint whose path is given as text.
+  ///
+  /// See ``init(undoingRunAt:run:overwriting:options:)-(FilePath,_,_,_)``.
+  @_disfavoredOverload
+  public convenience init(
+    undoingRunAt checkpoint: String,
+    run: String? = nil,
+    overwriting overwrites: Bool = false,
+    options: Options = Options()
+  ) throws(BatchError) {
+    try self.init(
+      undoingRunAt: FilePath(checkpoint),
+      run: run,
+      overwriting: overwrites,
+      options: options
+    )
+  }
+
   package convenience init(
     undoingWork cause: any RunCause,
     run: String?,

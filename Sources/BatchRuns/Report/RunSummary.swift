@@ -18,7 +18,8 @@ public struct RunSummary: Sendable, Encodable {
   public var outcomes: Outcomes {
     didSet { if !isEndKnown { total = done } }
   }
-  private var isEndKnown = true
+  /// Whether the total is known; if not, it is what is done so far.
+  package private(set) var isEndKnown = true
   /// The number of committed chunks.
   public var chunks: Int
   /// The number of identifiers done when the run last resumed; 0 if it never did.

@@ -432,6 +432,6 @@ private final class Ratio: ManagedObject, PersistentModel {
     #expect(try TestDatabase.texts(library, "SELECT title FROM books") == ["done", "done", "C"])
     #expect(try TestDatabase.integrity(library) == ["ok"])
     request.chunkSize = 0
-    #expect(code { try context.execute(request) } == .invalidSQL)
+    #expect(code { try context.execute(request) } == .invalidParameter)
   }
 }

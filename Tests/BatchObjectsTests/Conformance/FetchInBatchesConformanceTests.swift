@@ -72,7 +72,7 @@ import Testing
     #expect(identifiers.map(\.primaryKey) == (21...1_000).map { "p\($0)" })
     #expect(context.registeredModels.isEmpty)
     let error = #expect(throws: BatchError.self) { try context.fetch(byKey, batchSize: 0) }
-    #expect(error?.code == .invalidSQL)
+    #expect(error?.code == .invalidParameter)
   }
 
   @Test func `a collection fetched in batches ends with the unsaved objects`() throws {

@@ -397,4 +397,31 @@ private struct Source: AsyncSequence, Sendable {
       #expect(error?.insertFailure?.index == 13, "\(deferral)")
     }
   }
+
+  @Test func `the history of a store has what a load has inserted, and nothing that failed`()
+    async throws
+  {
+    let (path, _) = try await parts(
+      "DROP TABLE parts",
+      """
+      CREATE TABLE parts (number INTEGER PRIMARY KEY, name TEXT, seen REAL,
+        weight INTEGER REFERENCES parts (number) DEFERRABLE INITIALLY DEFERRED)
+      """,
+      "INSERT INTO parts (number) VALUES (1000)"
+    )
+    var configuration = ModelConfiguration(path: path)
+    configuration.tracksHistory = true
+    let container = try await ModelContainer(for: Part.self, configurations: configuration)
+    let records = (0..<40).map { Record(part: $0, weight: $0 % 6 == 5 ? 77 : 1000) }
+    let summary = try await load(container, Source(records: records), policy(skip: 9)).run()
+    #expect(summary.outcomes.failed == 6 && summary.outcomes.succeeded == 34, "\(summary)")
+    let counts = try TestDatabase.texts(
+      path,
+      """
+      SELECT count(*) FROM _batch_history_change UNION ALL SELECT count(*) FROM _batch_history
+      UNION ALL SELECT count(*) FROM _batch_history_change JOIN _batch_history AS h ON h.id = save
+      """
+    )
+    #expect(counts == ["34", "4", "34"])
+  }
 }
