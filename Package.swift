@@ -36,6 +36,7 @@ let package = Package(
     .library(name: "BatchPostgres", targets: ["BatchPostgres"]),
     .library(name: "BatchRuns", targets: ["BatchRuns"]),
     .library(name: "BatchIdentifiers", targets: ["BatchIdentifiers"]),
+    .library(name: "BatchParquet", targets: ["BatchParquet"]),
     .executable(name: "batch", targets: ["BatchCommand"]),
   ],
   traits: [

@@ -1,24 +1,33 @@
 /// A column of a file; each can have NULLs.
-package struct ParquetColumn: Hashable, Sendable {
-  package let name: String
-  package let type: ParquetType
+public struct ParquetColumn: Hashable, Sendable {
+  /// The name.
+  public let name: String
+  /// What its values mean.
+  public let type: ParquetType
 
-  package init(name: String, type: ParquetType) {
+  /// Makes a column from its parts.
+  public init(name: String, type: ParquetType) {
     self.name = name
     self.type = type
   }
 }
 
 /// What the values of a column mean, which also decides how they are stored.
-package enum ParquetType: Hashable, Sendable {
+public enum ParquetType: Hashable, Sendable {
+  /// True or false.
   case boolean
+  /// A signed integer of 64 bits.
   case int64
+  /// A number of 64 bits in binary floating point.
   case double
   /// Valid UTF-8, which is not checked here: most readers refuse anything else.
   case text
+  /// Any bytes.
   case bytes
+  /// A text that is JSON, which is not checked here.
   case json
-  /// Up to 18 digits are appended as unscaled integers, and up to 38 as big-endian bytes.
+  /// A decimal number of up to 38 digits, `scale` of them after the point: up to 18 digits are appended as unscaled
+  /// integers, more as big-endian bytes.
   case decimal(precision: Int, scale: Int)
   /// Days since 1970-01-01, within 32 bits.
   case date

@@ -1,8 +1,10 @@
 internal import CLZ4
 
 /// How pages are compressed.
-package enum ParquetCompression: String, Sendable, CaseIterable {
+public enum ParquetCompression: String, Sendable, CaseIterable {
+  /// Not at all.
   case none
+  /// Snappy, which every reader knows.
   case snappy
   /// LZ4 without any frame, which Parquet calls LZ4_RAW.
   case lz4

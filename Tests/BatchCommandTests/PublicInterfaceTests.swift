@@ -13,6 +13,7 @@ import Testing
     ("BatchPostgres", "PostgreSQL as a store, with the trait `PostgreSQL`."),
     ("BatchJobs", "A job, as its file or a program has it."),
     ("BatchRuns", "A run from outside: its policy, its events, its progress; handlers of rows."),
+    ("BatchParquet", "Rows as a Parquet file, from any sequence; no database."),
     ("BatchIdentifiers", "Identifiers, packed lists, their file; no database."),
   ]
 
