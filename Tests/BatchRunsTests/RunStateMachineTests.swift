@@ -284,6 +284,22 @@ import Testing
     #expect(machine.fail() == [])
   }
 
+  @Test func `work that ends before its last position is complete when the rest is committed`() {
+    var machine = RunStateMachine(
+      remaining: [0..<(1 << 48)],
+      sizing: ChunkSizing(10),
+      limits: .init(workers: 1, inOrder: true)
+    )
+    let time = Duration.milliseconds(1)
+    #expect(machine.start() == [.prepare(0..<10, worker: 0)])
+    #expect(
+      machine.prepared(0..<10, worker: 0, upTo: 4, took: time)
+        == [.commit(0..<4), .prepare(4..<14, worker: 0)]
+    )
+    #expect(machine.prepared(4..<14, worker: 0, upTo: 4, took: time) == [.discard(4..<4)])
+    #expect(machine.committed(0..<4, took: time) == [.end(.completed)])
+  }
+
   @Test func `a run that is stopped before the first answer finishes the chunks in flight`() {
     var machine = RunStateMachine(
       remaining: [0..<100],

@@ -99,6 +99,7 @@ extension IdentifierList {
   /// Containers take both names. Set operations and jobs know no classes.
   ///
   /// - Parameter entityName: The other name. That both name the same rows is not checked.
+  /// - Returns: A list that shares the memory of this one.
   /// - Complexity: O(1)
   public func renamed(to entityName: String) -> IdentifierList {
     let header = Header(

@@ -113,6 +113,8 @@ struct InsertedChunk {
 
   var count: Int { rows.count + problems.count }
 
+  var heldBytes: Int { byteCount + values.count * MemoryLayout<SQLValue>.stride }
+
   /// Forgets the rows, but not the shapes that those of the next chunk probably have.
   mutating func removeAll() {
     rows.removeAll(keepingCapacity: true)

@@ -43,7 +43,7 @@ extension BatchRun {
   ///   - container: The container with the store and the class.
   ///   - name: The name of the work: at most 100 characters out of `A-Z a-z 0-9 . _ -`. A
   ///     checkpoint of other work is refused.
-  ///   - records: The records; each call of ``run(onEvent:answer:)`` reads them anew.
+  ///   - records: The records; each call of ``run(onEvent:answer:)`` reads them again.
   ///   - model: The class whose rows are inserted.
   ///   - conflict: How to treat rows that violate a unique constraint. Rows left out by
   ///     ``BatchInsertRequest/Conflict/ignore`` count as unchanged.

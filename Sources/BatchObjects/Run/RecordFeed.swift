@@ -97,7 +97,7 @@ actor RecordFeed: ChunkWorker {
     let rows = InsertedRows(of: source.mapping, entity, in: container)
     let chunk = RecordChunk(rows, hash)
     var first: ContinuousClock.Instant?
-    while chunk.indexes.count < positions.count, rows.chunk.byteCount < ChunkBytes.chunkLimit {
+    while chunk.indexes.count < positions.count, rows.chunk.heldBytes < ChunkBytes.chunkLimit {
       let position = positions.lowerBound + chunk.indexes.count
       let isWanted = count == wanted?[position] ?? position
       guard try await readNext(into: isWanted ? rows : skipped) else { break }
@@ -138,7 +138,8 @@ actor RecordFeed: ChunkWorker {
       }
     } else if thrown == nil {
       hasEnded = true
-      if let last = max(readBefore?.count ?? 0, (wanted?.last ?? -1) + 1) as Int?, count < last {
+      let last = max(readBefore?.count ?? 0, (wanted?.last ?? -1) + 1)
+      if count < last {
         thrown = changed("it has \(count.grouped) records, and the run has read \(last.grouped)")
       }
     }

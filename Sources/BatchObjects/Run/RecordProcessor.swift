@@ -39,7 +39,7 @@ struct RecordProcessor: ChunkProcessor {
     return PreparedChunk(
       content: Prepared(chunk: chunk, feed: feed),
       count: chunk.indexes.count,
-      byteCount: chunk.rows.chunk.byteCount
+      byteCount: chunk.rows.chunk.heldBytes
     )
   }
 

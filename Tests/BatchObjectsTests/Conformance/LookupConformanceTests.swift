@@ -80,7 +80,7 @@ import Testing
     let container = try await Shop.open(path)
     let uuid = container.stores[0].identity.uuid
     for text in [
-      "x-coredata://\(UUID().uuidString)/Order/p1", "x-coredata://\(uuid)/orders/p1",
+      "x-coredata://\(UUID().uuidString)/Order/p1", "x-coredata://\(uuid)/nosuch/p1",
       "https://\(uuid)/Order/p1", "x-coredata:///Order/t6E5D1507-3E60-41F0-A5F7-C1F28DC63F402",
     ] {
       #expect(container.identifier(forURI: try #require(URL(string: text))) == nil, "\(text)")
