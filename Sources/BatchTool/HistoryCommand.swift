@@ -63,6 +63,7 @@ struct HistoryCommand: AsyncParsableCommand {
     if let invocation = run.invocation { facts.append("\(invocation.user) on \(invocation.host)") }
     if let id = run.summary.runID { facts.append("run ID \(id)") }
     if let increment = run.summary.increment { facts.append(increment.words) }
+    if let size = SummaryText.size(of: run.summary) { facts.append(size) }
     facts += run.parameters.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }
     let failed = run.summary.failedAttempts.map(\.failed.grouped)
     if !failed.isEmpty {

@@ -17,6 +17,7 @@ extension JobDraft.Kind {
     let options = [
       ("source.where", "--where"), ("source.key", "--key"), ("source.entity", "the table"),
       ("database.path", "the database"), ("action.archive", "--archive"), ("action.file", "--file"),
+      ("action.folder", "--folder"),
       ("action.format", "--format"), ("action.writes", "--write"),
       ("action.columns", self == .export ? "--column" : "--read"),
     ]
@@ -41,8 +42,8 @@ extension JobDraft.Action {
     switch self {
     case .update(let set): set.map { ("--set", "\($0.column) = \($0.expression)") }
     case .delete(let archive): archive.map { [("--archive", $0)] } ?? []
-    case .export(let file, let format, let columns):
-      [("--file", file)]
+    case .export(let file, let isFolder, let format, let columns):
+      [(isFolder ? "--folder" : "--file", file)]
         + (NewExportCommand.format(of: file) == format ? [] : [("--format", format)])
         + columns.map { ("--column", $0) }
     case .transform(let columns, let writes, let language):

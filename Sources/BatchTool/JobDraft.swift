@@ -9,7 +9,7 @@ struct JobDraft {
   enum Action {
     case update(set: [(column: String, expression: String)])
     case delete(archive: String?)
-    case export(file: String, format: String, columns: [String])
+    case export(file: String, isFolder: Bool = false, format: String, columns: [String])
     case transform(columns: [String], writes: [String], language: TransformSkeleton.Language)
   }
 
@@ -112,9 +112,10 @@ struct JobDraft {
       if let archive {
         members.append(("archive", "{ \"entity\": \(Self.json(archive)), \"create\": true }"))
       }
-    case .export(let file, let format, let columns):
+    case .export(let file, let isFolder, let format, let columns):
       members = [
-        ("type", "\"export\""), ("file", Self.json(path(file))), ("format", Self.json(format)),
+        ("type", "\"export\""), (isFolder ? "folder" : "file", Self.json(path(file))),
+        ("format", Self.json(format)),
       ]
       if !columns.isEmpty { members.append(("columns", Self.json(columns))) }
     case .transform(let columns, let writes, _):

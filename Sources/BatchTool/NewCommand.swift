@@ -154,10 +154,11 @@ struct NewDeleteCommand: AsyncParsableCommand {
 struct NewExportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Writes a job that exports rows to a file.",
+    abstract: "Writes a job that exports rows to a file or a folder.",
     usage: usage("new export <database> <table> [<options>]"),
     discussion: """
       batch new export shop.db orders --file orders.csv > job.json
+      batch new export shop.db orders --folder "lake/state={state}" --format parquet
       """
   )
 
@@ -166,7 +167,13 @@ struct NewExportCommand: AsyncParsableCommand {
   @Option(help: "The file to export to.", completion: .file())
   var file: String?
 
-  @Option(help: "csv or ndjson; default: by the extension of the file.")
+  @Option(
+    help: "A folder of files instead, with folders for values: lake/year={year}.",
+    completion: .directory
+  )
+  var folder: String?
+
+  @Option(help: "csv, ndjson or parquet; default: by the extension of the file.")
   var format: String?
 
   @Option(
@@ -175,22 +182,25 @@ struct NewExportCommand: AsyncParsableCommand {
   var column: [String] = []
 
   func validate() throws {
-    if let format, !["csv", "ndjson"].contains(format) {
-      throw ValidationError("--format must be csv or ndjson.")
+    if let format, !["csv", "ndjson", "parquet"].contains(format) {
+      throw ValidationError("--format must be csv, ndjson or parquet.")
     }
-    if let file, format == nil, Self.format(of: file) == nil {
+    if file != nil, folder != nil {
+      throw ValidationError("--file and --folder exclude each other.")
+    }
+    if let file = file ?? folder, format == nil, Self.format(of: file) == nil {
       throw ValidationError(
-        "the extension of \(file.quotedForMessage) does not say the format; give --format csv or ndjson"
+        "the extension of \(file.quotedForMessage) does not say the format; give --format csv, ndjson or parquet"
       )
     }
   }
 
   func run() async throws {
-    guard let file, let format = format ?? Self.format(of: file) else {
-      return try await arguments.given.write(nil, kind: .export, missing: ["--file"])
+    guard let file = file ?? folder, let format = format ?? Self.format(of: file) else {
+      return try await arguments.given.write(nil, kind: .export, missing: ["--file or --folder"])
     }
     try await arguments.given.write(
-      .export(file: file, format: format, columns: column),
+      .export(file: file, isFolder: folder != nil, format: format, columns: column),
       kind: .export
     )
   }
@@ -200,6 +210,7 @@ struct NewExportCommand: AsyncParsableCommand {
     switch FilePath(file).extension?.lowercased() {
     case "csv": "csv"
     case "ndjson", "jsonl": "ndjson"
+    case "parquet": "parquet"
     default: nil
     }
   }

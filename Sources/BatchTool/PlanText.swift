@@ -55,6 +55,10 @@ struct PlanText {
       ("entity", key.isEmpty ? report.entity : "\(report.entity), identified by \(key)"),
       ("matches", matches),
     ]
+    if case .export(let export) = job.action, export.isInParts, !export.partitions.isEmpty {
+      let folders = export.partitions.map { "\($0)" }.joined(separator: "/")
+      facts.append(("partitions", "\(export.file.string)/\(folders)"))
+    }
     if let increment = report.increment {
       let first = increment.from == nil ? " (first increment: no earlier one is recorded)" : ""
       facts.append(("increment", increment.words + first))

@@ -70,7 +70,9 @@ enum SummaryText {
     }
     if summary.peakWALBytes > 0 { facts.append(("peak WAL", Format.bytes(summary.peakWALBytes))) }
     if let increment = summary.increment { facts.append(("increment", increment.words)) }
-    if let output = summary.output { facts.append(("output", output)) }
+    // A shared run has a folder on each host.
+    let output = [summary.output, size(of: summary)].compactMap(\.self).joined(separator: ": ")
+    if !output.isEmpty { facts.append(("output", output)) }
     if summary.invalidTexts > 0 {
       facts.append(("not UTF-8", Format.count(summary.invalidTexts, "text")))
     }
@@ -101,6 +103,12 @@ enum SummaryText {
       facts.append(("which and why", "batch ids \(source) --outcome failed --reasons"))
     }
     return facts
+  }
+
+  /// How much an export has written to a folder.
+  static func size(of summary: RunSummary) -> String? {
+    guard let files = summary.outputFiles, let bytes = summary.outputBytes else { return nil }
+    return "\(Format.count(files, "file")), \(Format.bytes(bytes))"
   }
 
   private static func words(for reason: FailureCount) -> String {

@@ -230,7 +230,7 @@ import Testing
     for (arguments, missing) in [
       (["new"], "the database, the table, --where or --everything, an action"),
       (["new", "update", "test.db"], "the table, --where or --everything, --set"),
-      (["new", "export", "test.db", "numbers"], "give --file;"),
+      (["new", "export", "test.db", "numbers"], "give --file or --folder;"),
     ] {
       try Refusal.expect(arguments, in: directory, status: 64, says: [missing])
     }

@@ -17,7 +17,11 @@ import Testing
   }
 
   /// The lines of some positions; each tenth row is gone, and each eleventh fails.
-  private static func lines(_ positions: Range<Int>, _ format: GroupFormat?) -> ExportedLines {
+  private static func lines(
+    _ positions: Range<Int>,
+    _ format: GroupFormat?,
+    _ values: [[String?]]
+  ) throws -> ExportedLines {
     var lines = ExportedLines()
     for (number, position) in positions.enumerated() {
       if position % 10 == 3 {
@@ -25,6 +29,11 @@ import Testing
       } else if position % 11 == 5 {
         lines.result.failures.append((number, BatchError(.invalidValue, "row \(position)")))
       } else {
+        var folder: [UInt8] = []
+        for (index, value) in values[position].enumerated() {
+          try PartitionFolder.append("c\(index)", value.map { Array($0.utf8) }, to: &folder)
+        }
+        if !folder.isEmpty { lines.enter(folder, number: number, at: lines.bytes.count) }
         if format == nil {
           lines.bytes += line(position)
         } else {
@@ -42,7 +51,34 @@ import Testing
     position % 10 != 3 && position % 11 != 5
   }
 
-  @Test(arguments: 0..<90)
+  /// Values that name folders, of which some would lead elsewhere.
+  private static let hostile: [String?] = [
+    nil, "", ".", "..", "/", "../../x", "a/b", "a=b", "100%", "%2F", "a\0b", "\n", "ü", "日本", "x y",
+    "__HIVE_DEFAULT_PARTITION__", "manifest.json", "c0=1", "*", "\\",
+    String(repeating: "z", count: 200),
+  ]
+
+  /// The values of each row, nearly in order: a row may have got another one since the list was made.
+  private static func values(
+    _ count: Int,
+    _ depth: Int,
+    using random: inout SeededGenerator
+  ) -> [[String?]] {
+    func one() -> [String?] {
+      (0..<depth).map { _ in
+        Bool.random(using: &random)
+          ? hostile.randomElement(using: &random) ?? nil
+          : String(Int.random(in: 0...9, using: &random))
+      }
+    }
+    var current = one()
+    return (0..<count).map { _ in
+      if Int.random(in: 0..<40, using: &random) == 0 { current = one() }
+      return Int.random(in: 0..<50, using: &random) == 0 ? one() : current
+    }
+  }
+
+  @Test(arguments: 0..<120)
   func `the files of a folder are one export however often its process died`(
     seed: UInt64
   ) async throws {
@@ -50,13 +86,16 @@ import Testing
     let directory = try TemporaryDirectory()
     let compression: TextCompression = seed.isMultiple(of: 3) ? .gzip : .none
     let count = Int.random(in: 0...600, using: &random)
+    let depth = Int(seed % 4 / 2) * Int.random(in: 1...2, using: &random)
+    let values = Self.values(count, depth, using: &random)
     let folder = ExportFolder(path: FilePath(directory.file("out")), permissions: .ownerReadWrite)
     let form = ExportForm(job: "j", format: "csv", compression: compression)
+    let limit = Int.random(in: 300...5_000, using: &random)
     let settings = ExportFiles.Settings(
       form,
       header: compression.header(Array("header\n".utf8)),
-      isHeaderRepeated: false,
-      limit: .random(in: 300...5_000, using: &random)
+      limit: limit,
+      isPartitioned: depth > 0
     )
     let run = UUID().uuidString
     var builder = IdentifierListBuilder(storeIdentifier: "store", entityName: "rows")
@@ -103,7 +142,7 @@ import Testing
         let end = min(position + .random(in: 1...60, using: &random), count)
         let positions = position..<end
         _ = try await writer.append(
-          Self.lines(positions, compression.format),
+          Self.lines(positions, compression.format, values),
           at: positions,
           onFailure: .skip(upTo: count)
         )
@@ -119,10 +158,12 @@ import Testing
       try await writer.finish(&progress)
       if isLast { break }
     }
+    let written = (0..<count).filter(Self.isWritten)
     let json = try JSONSerialization.jsonObject(with: Data(directory.read("out/manifest.json")))
     let manifest = try #require(json as? [String: Any])
     let parts = try #require(manifest["parts"] as? [[String: Any]])
-    var (bytes, names, next) = ([UInt8](), Set(["manifest.json"]), 0)
+    #expect(manifest["rows"] as? Int == written.count, "seed \(seed)")
+    var (names, next, rest) = (Set(["manifest.json"]), 0, written[...])
     for part in parts {
       let name = try #require(part["file"] as? String)
       let content = try directory.read("out/\(name)")
@@ -130,18 +171,96 @@ import Testing
         part["bytes"] as? Int == content.count && part["first"] as? Int == next,
         "seed \(seed)"
       )
+      var hash = SHA256()
+      hash.add(content)
+      #expect(part["sha256"] as? String == hash.finish(), "seed \(seed)")
       next = try #require(part["next"] as? Int)
-      let first = try #require(part["first"] as? Int)
-      #expect(part["rows"] as? Int == (first..<next).count(where: Self.isWritten), "seed \(seed)")
+      let rows = rest.prefix { $0 < next }
+      rest = rest.dropFirst(rows.count)
+      #expect(part["rows"] as? Int == rows.count, "seed \(seed)")
+      #expect(part["firstKey"] as? String == rows.first.map { "\($0)" }, "seed \(seed)")
+      #expect(part["lastKey"] as? String == rows.last.map { "\($0)" }, "seed \(seed)")
       names.insert(name)
-      bytes += content
+      let text =
+        compression == .none ? content : try CompressedText.read(content, compression.rawValue).text
+      #expect(text == Array("header\n".utf8 + rows.flatMap(Self.line)), "seed \(seed)")
+      // The folders are those of each row, as others decode them.
+      let folders = name.split(separator: "/").dropLast().map(String.init)
+      #expect(folders.count == depth && !rows.isEmpty || depth == 0, "seed \(seed)")
+      let told = part["partition"] as? [String: Any] ?? [:]
+      for row in rows {
+        for (index, value) in values[row].enumerated() {
+          let parts = folders[index].split(separator: "=", omittingEmptySubsequences: false)
+          #expect(parts.count == 2 && parts[0] == "c\(index)", "seed \(seed): \(name)")
+          let decoded =
+            parts[1] == "__HIVE_DEFAULT_PARTITION__" ? nil : parts[1].removingPercentEncoding
+          #expect(
+            decoded == value && told["c\(index)"] as? String == value,
+            "seed \(seed): \(name)"
+          )
+        }
+      }
     }
-    #expect(next == count, "seed \(seed)")
-    if compression != .none { bytes = try CompressedText.read(bytes, compression.rawValue).text }
-    let expected = "header\n".utf8 + (0..<count).filter(Self.isWritten).flatMap(Self.line)
-    #expect(bytes == Array(expected), "seed \(seed)")
-    let there = try FileManager.default.contentsOfDirectory(atPath: directory.file("out"))
-    #expect(Set(there) == names, "seed \(seed)")
+    #expect(depth > 0 ? rest.isEmpty : next == count, "seed \(seed)")
+    #expect(Set(try directory.files(in: "out")) == names, "seed \(seed)")
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == [
+        "j.batch", "out",
+      ]
+    )
+  }
+
+  @Test func `a value without a folder fails its row alone`() throws {
+    var folder: [UInt8] = []
+    let error = #expect(throws: BatchError.self) {
+      try PartitionFolder.append("c", Array(repeating: 0x7a, count: 254), to: &folder)
+    }
+    #expect(error?.isAboutRows == true && error?.message.contains("too long") == true)
+  }
+
+  @Test func `a file that somebody has edited is no longer part of the export`() async throws {
+    let directory = try TemporaryDirectory()
+    let folder = ExportFolder(path: FilePath(directory.file("out")), permissions: .ownerReadWrite)
+    try folder.make()
+    let form = ExportForm(job: "j", format: "csv", compression: .none)
+    let settings = ExportFiles.Settings(form, header: [], limit: 300)
+    let writer = ExportWriter(
+      try ExportFiles.begin(in: folder, of: .init("run"), settings) { .integer(Int64($0)) },
+      nil,
+      done: DoneRanges(),
+      failed: [],
+      invalidTexts: 0,
+      overwrites: false
+    )
+    var progress = RunProgress()
+    for start in stride(from: 0, to: 60, by: 10) {
+      let positions = start..<start + 10
+      _ = try await writer.append(
+        Self.lines(positions, nil, Array(repeating: [], count: 60)),
+        at: positions,
+        onFailure: .skip(upTo: 60)
+      )
+    }
+    _ = try await writer.makeDurable(&progress, seen: progress.done, knowing: nil)
+    let parts = try #require(progress.parts)
+    let (closed, current) = (parts.closed, try #require(parts.current))
+    #expect(closed.count > 1 && folder.loss(of: closed, current) == nil)
+    let file = directory.file("out/\(closed[1].file)")
+    let bytes = try directory.read("out/\(closed[1].file)")
+    // Another time with the same bytes, as of a copy, is no change.
+    try FileManager.default.setAttributes([.modificationDate: Date.distantPast], ofItemAtPath: file)
+    #expect(folder.loss(of: closed, current) == nil)
+    try Data(bytes.dropLast() + [0x21]).write(to: URL(filePath: file))
+    #expect(folder.loss(of: closed, current)?.contains("not as it was written") == true)
+    await #expect(throws: BatchError.self) { try await writer.finish(&progress) }
+    #expect(throws: BatchError.self) {
+      var changed = try directory.read("out/\(current.file)")
+      changed[0] ^= 1
+      try Data(changed).write(to: URL(filePath: directory.file("out/\(current.file)")))
+      _ = try ExportFiles.resume(in: folder, of: .init("run"), settings, after: closed, current) {
+        .integer(Int64($0))
+      }
+    }
   }
 
   private static func open(
@@ -149,16 +268,22 @@ import Testing
     in folder: ExportFolder,
     _ settings: ExportFiles.Settings
   ) throws -> sending ExportOutput {
-    let run = checkpoint.metadata.run
+    let owner = ExportFiles.Owner(checkpoint.metadata.run)
+    let keys: ExportFiles.Keys = { [list = checkpoint.list] position throws(BatchError) in
+      try list.key(at: position)
+    }
     guard let current = checkpoint.progress.parts?.current else {
-      return try ExportFiles.begin(in: folder, ofRun: run, settings)
+      try folder.make()
+      folder.removeParts(ofRun: owner.run, but: [])
+      return try ExportFiles.begin(in: folder, of: owner, settings, keys)
     }
     return try ExportFiles.resume(
       in: folder,
-      ofRun: run,
+      of: owner,
       settings,
       after: checkpoint.closedParts(),
-      current
+      current,
+      keys
     )
   }
 }

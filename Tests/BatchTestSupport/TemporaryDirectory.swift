@@ -39,6 +39,15 @@ public final class TemporaryDirectory: Sendable {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }
 
+  /// The paths of the files in one of its folders, and in the folders in that.
+  public func files(in folder: String) throws -> [String] {
+    try FileManager.default.subpathsOfDirectory(atPath: file(folder)).filter { name in
+      var isFolder: ObjCBool = false
+      _ = FileManager.default.fileExists(atPath: file("\(folder)/\(name)"), isDirectory: &isFolder)
+      return !isFolder.boolValue
+    }
+  }
+
   /// The content of every file in the folder and in the folders in it, by path.
   ///
   /// `Data`, of which two are compared at once and not byte by byte: this is done around every command

@@ -1,7 +1,7 @@
 /// Percent-escapes of RFC 3986, on bytes.
-enum PercentEncoding {
+package enum PercentEncoding {
   /// The characters that need no escape.
-  enum Allowed {
+  package enum Allowed {
     /// Letters, digits and `-._~`.
     case unreserved
     /// The characters of one path component.
@@ -26,21 +26,21 @@ enum PercentEncoding {
     }
   }
 
-  static func append(_ bytes: Span<UInt8>, to text: inout [UInt8], _ allowed: Allowed) {
+  package static func append(_ bytes: Span<UInt8>, to text: inout [UInt8], _ allowed: Allowed) {
     for index in bytes.indices {
       let byte = bytes[index]
       if isAllowed(byte, allowed) { text.append(byte) } else { appendEscape(byte, to: &text) }
     }
   }
 
-  static func appendEscape(_ byte: UInt8, to text: inout [UInt8]) {
+  package static func appendEscape(_ byte: UInt8, to text: inout [UInt8]) {
     text.append(UInt8(ascii: "%"))
     text.append(hexDigit(byte >> 4, uppercase: true))
     text.append(hexDigit(byte & 15, uppercase: true))
   }
 
   /// Nil if an escape is malformed.
-  static func decode(_ text: Span<UInt8>) -> [UInt8]? {
+  package static func decode(_ text: Span<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var index = 0
     while index < text.count {

@@ -9,15 +9,28 @@ package struct SHA256: Sendable {
   /// The bytes of the block that is not complete yet.
   private var block: [UInt8] = []
   private var byteCount: UInt64 = 0
+  private var words = [UInt32](repeating: 0, count: 16)
 
   package init() { block.reserveCapacity(64) }
 
-  package mutating func add(_ bytes: some Sequence<UInt8>) {
-    for byte in bytes {
-      block.append(byte)
-      byteCount += 1
-      if block.count == 64 { compress() }
+  package mutating func add(_ bytes: some Sequence<UInt8>) { add(Array(bytes)) }
+
+  package mutating func add(_ bytes: [UInt8]) {
+    byteCount += UInt64(bytes.count)
+    var start = 0
+    if !block.isEmpty {
+      start = min(64 - block.count, bytes.count)
+      block += bytes[..<start]
+      guard block.count == 64 else { return }
+      let whole = block
+      compress(whole.span)
+      block.removeAll(keepingCapacity: true)
     }
+    while bytes.count - start >= 64 {
+      compress(bytes.span.extracting(start..<start + 64))
+      start += 64
+    }
+    block += bytes[start...]
   }
 
   /// The hash in lower-case hexadecimal digits.
@@ -39,30 +52,35 @@ package struct SHA256: Sendable {
     return hash.finish()
   }
 
-  private mutating func compress() {
-    var words = [UInt32](repeating: 0, count: 64)
-    for index in 0..<16 {
-      words[index] = block[4 * index..<4 * index + 4].reduce(0) { $0 << 8 | UInt32($1) }
-    }
-    for index in 16..<64 {
-      let (early, late) = (words[index - 15], words[index - 2])
-      let first = early.rotated(7) ^ early.rotated(18) ^ early >> 3
-      let second = late.rotated(17) ^ late.rotated(19) ^ late >> 10
-      words[index] = words[index - 16] &+ first &+ words[index - 7] &+ second
-    }
+  private mutating func compress(_ block: Span<UInt8>) {
     var (a, b, c, d) = (state[0], state[1], state[2], state[3])
     var (e, f, g, h) = (state[4], state[5], state[6], state[7])
     for index in 0..<64 {
+      var word: UInt32
+      if index < 16 {
+        word = UInt32(
+          bigEndian: unsafe block.bytes.unsafeLoadUnaligned(
+            fromByteOffset: 4 * index,
+            as: UInt32.self
+          )
+        )
+      } else {
+        // The last 16 words are enough for the next one.
+        let (early, late) = (words[(index + 1) & 15], words[(index + 14) & 15])
+        word = words[index & 15] &+ words[(index + 9) & 15]
+        word &+= early.rotated(7) ^ early.rotated(18) ^ early >> 3
+        word &+= late.rotated(17) ^ late.rotated(19) ^ late >> 10
+      }
+      words[index & 15] = word
       let choice = (e & f) ^ (~e & g)
       let majority = (a & b) ^ (a & c) ^ (b & c)
       let first =
         h &+ (e.rotated(6) ^ e.rotated(11) ^ e.rotated(25)) &+ choice &+ Self.constants[index]
-        &+ words[index]
+        &+ word
       let second = (a.rotated(2) ^ a.rotated(13) ^ a.rotated(22)) &+ majority
       (h, g, f, e, d, c, b, a) = (g, f, e, d &+ first, c, b, a, first &+ second)
     }
     for (index, word) in [a, b, c, d, e, f, g, h].enumerated() { state[index] &+= word }
-    block.removeAll(keepingCapacity: true)
   }
 
   private static let constants: [UInt32] = [

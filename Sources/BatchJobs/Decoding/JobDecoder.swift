@@ -289,16 +289,17 @@ extension JobDecoder {
 
   private func decodeExport(_ section: inout JobSection) -> Job.Export {
     let file = section.path("file")
-    let folder = section.path("folder")
+    let folder = section.path("folder").map(Job.Partition.split)
     section.requireOne(of: ["file", "folder"])
     if folder == nil { section.refuse("maximumFile", "only exports to a folder have it") }
     return Job.Export(
-      file: file ?? folder ?? "",
+      file: file ?? folder?.folder ?? "",
       format: decodeFormat(&section),
       columns: section.strings("columns"),
       overwrite: section.boolean("overwrite") ?? false,
       isInParts: file == nil && folder != nil,
       maximumFile: section.size("maximumFile"),
+      partitions: file == nil ? folder?.partitions ?? [] : [],
       invalidText: section.oneOf("invalidText") ?? .replace
     )
   }

@@ -85,7 +85,8 @@ extension Job.Action {
       // The path as written in the job file: the job's folder may move between runs.
       var file = export.file
       if !baseDirectory.isEmpty { _ = file.removePrefix(baseDirectory) }
-      members[export.isInParts ? "folder" : "file"] = .string(file.string)
+      let partitions = export.partitions.map { "/\($0)" }.joined()
+      members[export.isInParts ? "folder" : "file"] = .string(file.string + partitions)
       members["format"] = .string(export.format.name)
       if case .lines(_, let compression) = export.format, compression != .none {
         members["compression"] = .string(compression.rawValue)

@@ -118,6 +118,8 @@ extension Job {
     /// The size in bytes that no file of a folder exceeds, unless a single chunk or group of rows does; nil for
     /// any.
     public var maximumFile: Int64?
+    /// The folders within the folder: each row is in that for its values.
+    public var partitions: [Partition]
     /// What to write for text that is not UTF-8.
     public var invalidText: InvalidText
 
@@ -129,6 +131,7 @@ extension Job {
       overwrite: Bool = false,
       isInParts: Bool = false,
       maximumFile: Int64? = nil,
+      partitions: [Partition] = [],
       invalidText: InvalidText = .replace
     ) {
       self.file = file
@@ -137,8 +140,12 @@ extension Job {
       self.overwrite = overwrite
       self.isInParts = isInParts
       self.maximumFile = maximumFile
+      self.partitions = partitions
       self.invalidText = invalidText
     }
+
+    /// Where a job file names the output.
+    package var path: JobPath { isInParts ? .exportFolder : .exportFile }
   }
 
   /// The action that sets columns to values computed by a program.

@@ -6,6 +6,16 @@ extension Job {
   var exportedFile: FilePath? {
     if case .export(let export) = action { export.file } else { nil }
   }
+
+  /// The output as a file among others.
+  var output: NamedFile? {
+    guard case .export(let export) = action else { return nil }
+    return NamedFile(
+      export.path,
+      export.isInParts ? "the folder of the export" : "the exported file",
+      export.file
+    )
+  }
 }
 
 extension RunCause {
@@ -13,7 +23,7 @@ extension RunCause {
   ///
   /// There is a problem for each two names of the same file; `input` and `output` are identifier
   /// files.
-  func collidingFileProblems(reading input: FilePath?, writing output: FilePath?) -> [JobProblem] {
+  func collidingFileProblems(reading input: FilePath?, writing output: NamedFile?) -> [JobProblem] {
     // A run that hosts share has no files on this host.
     guard sharedServer == nil else { return [] }
     var files: [NamedFile] = []
@@ -44,12 +54,10 @@ extension RunCause {
       let file = FilePath(checkpointPath.string + suffix)
       files.append(NamedFile(.checkpoint, "the \(name) beside the checkpoint", file))
     }
-    if let output { files.append(NamedFile(.exportFile, "the exported file", output)) }
+    if let output { files.append(output) }
     var problems: [JobProblem] = []
     for program in programsOfHooks {
-      guard let output = output.map({ NamedFile(.exportFile, "the exported file", $0) }),
-        output.isSame(as: program)
-      else { continue }
+      guard let output, output.isSame(as: program) else { continue }
       problems.append(output.problem(with: program))
     }
     for (index, second) in files.enumerated() where !second.file.isEmpty {
@@ -71,7 +79,7 @@ extension RunCause {
 }
 
 /// A file of the job, with the facts that show whether another name is of the same file.
-private struct NamedFile {
+struct NamedFile {
   let path: JobPath
   let name: String
   let file: FilePath

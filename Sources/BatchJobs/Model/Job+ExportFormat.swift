@@ -146,6 +146,13 @@ extension Job {
   }
 }
 
+extension Job.Export {
+  /// The columns that must be written, and where in a job file they are named.
+  package var namedColumns: [(name: String, path: JobPath)] {
+    format.namedColumns + partitions.map { ($0.column, .exportFolder) }
+  }
+}
+
 extension BatchError {
   /// The error of a format that names a column which is not exported.
   package static func notWritten(_ name: String, at place: String, among columns: [String]) -> Self

@@ -202,10 +202,6 @@ extension Job {
     return problems
   }
 
-  private var hasMaximumFile: Bool {
-    if case .export(let export) = action { export.maximumFile != nil } else { false }
-  }
-
   /// Settings of SQLite, which PostgreSQL has elsewhere or not at all.
   private func sqliteOptions() -> [JobProblem] {
     let standard = DatabaseOptions(path: "")
@@ -237,10 +233,6 @@ extension Job {
       (
         JobPath("throttle", "maximumWAL"), policy.throttle.maximumWAL != Throttle().maximumWAL,
         "it bounds the log of an SQLite file"
-      ),
-      (
-        JobPath("action", "maximumFile"), hasMaximumFile,
-        "each span of a run on PostgreSQL is one file"
       ),
       (
         JobPath("throttle", "minimumFreeDisk"), policy.throttle.minimumFreeDisk != nil,

@@ -39,7 +39,7 @@ extension Job {
       return (isInFolder: inFolder, isNamed: isNamed)
     }
     var path = JobPath.exportFile
-    if case .export(let export) = action, export.isInParts { path = .exportFolder }
+    if case .export(let export) = action { path = export.path }
     if names?.isInFolder == true {
       let problem = "only the last part of the path can have the run's name"
       return [.init(path, problem, remedy: "move \(Self.runsInNames[0]) behind the last slash")]

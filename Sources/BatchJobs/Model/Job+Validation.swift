@@ -16,8 +16,8 @@ extension Job {
   func problems() -> [JobProblem] {
     identityProblems() + databaseProblems() + serverProblems() + parameterProblems()
       + sourceProblems() + selectionProblems() + sinceProblems() + actionProblems()
-      + tuningProblems()
-      + collidingFileProblems(reading: source.identifiers, writing: exportedFile)
+      + partitionProblems() + tuningProblems()
+      + collidingFileProblems(reading: source.identifiers, writing: output)
   }
 }
 
@@ -209,7 +209,7 @@ extension Job {
     case .export(let export):
       var problems: [JobProblem] = []
       if export.file.isEmpty {
-        problems.append(.empty(export.isInParts ? .exportFolder : .exportFile))
+        problems.append(.empty(export.path))
       }
       if let size = export.maximumFile, size < Self.leastMaximumFile {
         problems.append(

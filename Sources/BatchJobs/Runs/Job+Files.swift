@@ -9,7 +9,7 @@ extension Job {
     if case .export(let export) = action {
       try refuse(
         withoutFolder: export.file,
-        place(of: export.isInParts ? .exportFolder : .exportFile)
+        place(of: export.path)
       )
     }
     if sharedServer == nil { try refuseMissingFolderOfCheckpoint() }
@@ -69,7 +69,7 @@ extension Job {
       )
     } catch {
       throw error.inWordsOfJobs.located(
-        at: place(of: export.isInParts ? .exportFolder : .exportFile)
+        at: place(of: export.path)
       )
     }
   }

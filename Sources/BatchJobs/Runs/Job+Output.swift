@@ -57,13 +57,11 @@ extension Job.Export {
   /// What the files of an export in parts have in common; nil for an export to one file.
   package func files(ofJob job: String, header: [UInt8]) -> ExportFiles.Settings? {
     guard isInParts else { return nil }
-    var isWhole = false
-    if case .parquet = format { isWhole = true }
     return ExportFiles.Settings(
       format.form(ofJob: job),
       header: header,
-      isHeaderRepeated: isWhole,
-      limit: maximumFile.map { Int($0) }
+      limit: maximumFile.map { Int($0) },
+      isPartitioned: !partitions.isEmpty
     )
   }
 }

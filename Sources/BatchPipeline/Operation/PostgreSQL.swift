@@ -321,6 +321,7 @@ struct PostgresFilePlan: RunPlan {
       header: export.header,
       export.groups,
       overwriting: action.overwrite,
+      inParts: action.files(ofJob: job.name, header: export.header),
       permissions: job.files.permissions
     )
     let processor = PostgresExportProcessor(

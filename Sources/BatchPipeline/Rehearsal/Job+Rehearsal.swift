@@ -17,8 +17,8 @@ extension Job {
     return job
   }
 
-  /// The job for its server, or another, where each chunk is rolled back; an export, even one to
-  /// parts, is written to the folder.
+  /// The job for its server, or another, where each chunk is rolled back; an export is
+  /// written to the folder.
   func rehearsed(onServer folder: RehearsalFolder?) -> Job { rehearsed(writingTo: folder) }
 
   private func rehearsed(writingTo folder: RehearsalFolder?) -> Job {
@@ -36,7 +36,6 @@ extension Job {
     job.report = nil
     if case .export(var export) = action, let folder {
       export.file = folder.output.appending(export.file.lastComponent?.string ?? "output")
-      export.isInParts = false
       job.action = .export(export)
     }
     return job

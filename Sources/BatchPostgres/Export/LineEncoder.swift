@@ -95,6 +95,17 @@ struct LineEncoder: Sendable {
     }
   }
 
+  /// The text of a value in a column, without quotes.
+  func text(_ value: Span<UInt8>, _ column: Int) -> [UInt8] {
+    var text: [UInt8] = []
+    if forms[column] == .text {
+      text.append(copying: value)
+    } else {
+      append(value, forms[column], to: &text)
+    }
+    return text
+  }
+
   private func append(
     _ value: Span<UInt8>,
     _ form: PostgresColumn.Form,

@@ -14,6 +14,10 @@ package struct PostgresExport: Sendable {
 
   private var reader: RowReader
   private let encoder: Encoder
+  /// The columns whose values name the folder of a row, by their numbers, and the names before them.
+  private let partitions: [(name: String, column: Int)]
+  /// What writes those values.
+  private let texts: LineEncoder
   private let isRequired: Bool
   package let header: [UInt8]
   package let format: Job.ExportFormat
@@ -28,6 +32,7 @@ package struct PostgresExport: Sendable {
     key: PostgresKey,
     _ names: [String]? = nil,
     as format: Job.ExportFormat,
+    partitions: [Job.Partition] = [],
     condition: PostgresChange.Condition = .init(),
     parameters: PostgresParameters = PostgresParameters(),
     path: SearchPath,
@@ -35,7 +40,14 @@ package struct PostgresExport: Sendable {
   ) throws(BatchError) {
     let columns = try table.columns(named: names)
     self.format = format
-    var isByServer = isByServer
+    self.partitions = partitions.compactMap { partition in
+      columns.column(named: partition.column)
+        .flatMap { column in columns.firstIndex { $0.name == column.name } }
+        .map { (partition.name, $0) }
+    }
+    texts = LineEncoder(.csv(CSVForm()), columns)
+    // Its lines do not tell where the values are.
+    var isByServer = isByServer && partitions.isEmpty
     switch format {
     case .lines(let format, let compression):
       let values = LineEncoder(format, columns)
@@ -210,6 +222,10 @@ package struct PostgresExport: Sendable {
     defer { swap(&bytes, &lines.bytes) }
     var isWhole = true
     let isCompressed = format.compression != .none
+    func enter(_ row: borrowing RowReader.Row, _ values: Span<UInt8>) throws(BatchError) {
+      if partitions.isEmpty { return }
+      lines.enter(try folder(row, values), number: first + row.number, at: bytes.count)
+    }
     /// Appends the line of a row, by its number.
     func line(
       _ number: Int,
@@ -226,6 +242,7 @@ package struct PostgresExport: Sendable {
         row,
         values throws(BatchError) in
         if reached.take(row.number, row.isMatching) {
+          try enter(row, values)
           try line(row.number) { bytes throws(BatchError) in
             try encoder.append(&row, values, to: &bytes)
           }
@@ -239,6 +256,7 @@ package struct PostgresExport: Sendable {
         row,
         values throws(BatchError) in
         if reached.take(row.number, row.isMatching) {
+          try enter(row, values)
           let number = first + row.number
           try encoder.append(&row, values, number: number, by: &block, to: &bytes)
         }
@@ -268,6 +286,24 @@ package struct PostgresExport: Sendable {
     lines.result.succeeded += reached.succeeded
     lines.result.passedOver.formUnion(reached.passedOver, from: first)
     return true
+  }
+}
+
+extension PostgresExport {
+  /// The folder of a row, by the texts of its values in CSV.
+  private func folder(
+    _ row: borrowing RowReader.Row,
+    _ bytes: Span<UInt8>
+  ) throws(BatchError) -> [UInt8] {
+    var fields = row.fields
+    let last = partitions.map(\.column).max() ?? 0
+    let places = (0...last).map { _ in fields.next(in: bytes) }
+    var folder: [UInt8] = []
+    for (name, column) in partitions {
+      let text = places[column].map { texts.text(bytes.extracting($0), column) }
+      try PartitionFolder.append(name, text, to: &folder)
+    }
+    return folder
   }
 }
 

@@ -8,10 +8,13 @@ package struct PostgresQuery: Sendable {
   package struct SortTerm: Sendable, Hashable {
     package let column: String
     package let isDescending: Bool
+    /// Whether to sort by the bytes of its text, so that rows with equal texts follow one another.
+    let isByText: Bool
 
-    package init(_ column: String, descending: Bool = false) {
+    package init(_ column: String, descending: Bool = false, byText isByText: Bool = false) {
       self.column = column
       isDescending = descending
+      self.isByText = isByText
     }
   }
 
@@ -57,7 +60,7 @@ package struct PostgresQuery: Sendable {
     var terms: [SortTerm] = []
     for term in orderBy {
       let column = try table.requireColumn(named: term.column)
-      terms.append(SortTerm(column.name, descending: term.isDescending))
+      terms.append(SortTerm(column.name, descending: term.isDescending, byText: term.isByText))
     }
     self.orderBy = terms
   }
@@ -107,7 +110,8 @@ package struct PostgresQuery: Sendable {
     }
     if !conditions.isEmpty { sql += " WHERE \(conditions.joined(separator: " AND "))" }
     var terms = orderBy.map {
-      PostgresName.qualified(table.name, $0.column) + ($0.isDescending ? " DESC" : "")
+      PostgresName.qualified(table.name, $0.column) + ($0.isByText ? "::text COLLATE \"C\"" : "")
+        + ($0.isDescending ? " DESC" : "")
     }
     // A scan of a range of pages has them in their order.
     if !isInTableOrder {

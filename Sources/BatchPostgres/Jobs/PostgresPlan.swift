@@ -100,7 +100,8 @@ package struct PostgresPlan: Sendable {
         table: table,
         key: key,
         where: condition,
-        orderBy: job.source.orderBy.map { .init($0.column, descending: $0.descending) },
+        orderBy: job.partitions.map { .init($0.column, byText: true) }
+          + job.source.orderBy.map { .init($0.column, descending: $0.descending) },
         limit: job.source.limit,
         parameters: values,
         path: path
@@ -108,7 +109,7 @@ package struct PostgresPlan: Sendable {
     } catch {
       var error = error
       if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
-      throw error.located(at: job.place(of: job.source.path(of: error.subject)))
+      throw error.located(at: job.place(of: job.path(of: error.subject)))
     }
     var rechecked = job.source.recheck.applies(to: condition) ? condition : nil
     var (increment, warnings) = (identity.increment, [String]())
@@ -329,20 +330,12 @@ package struct PostgresPlan: Sendable {
         try query.table.requireColumn(named: name)
       }
     }
-    if case .parquet = export.format, export.isInParts {
-      throw BatchError(
-        .invalidJob,
-        "the files of a folder are parts of one file, which Parquet has not",
-        at: job.place(of: JobPath("action", "format")),
-        remedy: "export \"csv\" or \"ndjson\", or give action.file instead of action.folder"
-      )
-    }
     let columns = try query.table.columns(named: export.columns)
-    for (name, path) in export.format.namedColumns where columns.column(named: name) == nil {
+    for (name, path) in export.namedColumns where columns.column(named: name) == nil {
       throw .notWritten(name, at: job.place(of: path), among: columns.map(\.name))
     }
     var action = export
-    let place = job.place(of: .exportFile)
+    let place = job.place(of: export.path)
     if !export.isInParts {
       action.file = try located(at: place) { () throws(BatchError) in
         try ExportFile.resolve(export.file)
@@ -353,6 +346,7 @@ package struct PostgresPlan: Sendable {
       key: query.key,
       export.columns,
       as: export.format,
+      partitions: job.partitions,
       condition: recheck,
       parameters: query.parameters,
       path: query.path

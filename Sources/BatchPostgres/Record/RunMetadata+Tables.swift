@@ -70,6 +70,7 @@ extension RunSummary {
     elapsedSeconds = snapshot.elapsedSeconds
     throttledSeconds = snapshot.heldSeconds
     peakResidentBytes = snapshot.peakBytes
+    if snapshot.files > 0 { (outputFiles, outputBytes) = (snapshot.files, snapshot.bytes) }
     endedAt = snapshot.endedAt
     reasons = snapshot.reasons
     afterwards = snapshot.course.afterwards

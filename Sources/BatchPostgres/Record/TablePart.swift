@@ -174,14 +174,16 @@ package final class TablePart: RunPart {
       return worker
     }
     let policy = cause.policy.skip.failurePolicy(of: run.total)
-    if case .export(let export, _) = plan.work {
-      guard let folder = plan.exportFolder else {
+    if case .export(let export, let action) = plan.work {
+      guard let folder = plan.exportFolder,
+        let settings = action.files(ofJob: cause.name, header: export.header)
+      else {
         preconditionFailure("an export to one file is a run of one host")
       }
       return ExportPartsProcessor(
         export: export,
         folder: folder,
-        form: export.format.form(ofJob: cause.name),
+        settings: settings,
         parts: parts,
         recorded: recordedParts,
         spans: spans,

@@ -2,16 +2,15 @@
 import BatchJobs
 import BatchRuns
 import BatchIdentifiers
-import SystemPackage
 
-/// Exports to parts: each worker reads the rows of a chunk piece by piece into a file of its own,
-/// and records the file once it is on disk.
+/// Exports to parts: each worker reads the rows of a chunk piece by piece into files of its own, and
+/// records them once they are on disk.
 ///
 /// Chunks are as large as spans, so there are few files, but only a small piece is in memory at a
 /// time.
 struct ExportPartsProcessor: ChunkProcessor {
   struct Prepared: Sendable {
-    let part: ExportPart
+    let parts: [ExportPart]
     let written: ChunkResult
     let worker: PostgresConnection
     let duration: Duration
@@ -19,7 +18,7 @@ struct ExportPartsProcessor: ChunkProcessor {
 
   let export: PostgresExport
   let folder: ExportFolder
-  let form: ExportForm
+  let settings: ExportFiles.Settings
   let parts: ExportParts
   /// Receives each part that is recorded.
   let recorded: Lock<[ExportPart]>
@@ -35,7 +34,7 @@ struct ExportPartsProcessor: ChunkProcessor {
 
   var inOrder: Bool { false }
   var handlerTimeLimit: Duration? { nil }
-  /// One file for each span.
+  /// One file for each span, or more.
   var chunkSize: Int? { RunPolicy.chunkSizeLimit }
 
   func makeWorker(_ label: String) -> PostgresConnection { connect(label) }
@@ -47,85 +46,68 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> PreparedChunk<Prepared> {
     let start = ContinuousClock.now
     let span = try spans.span(of: positions)
-    let name = parts.fileName(of: positions, form)
-    let file = try folder.makeFile(named: name)
+    let all = try span.keys(positions, key: key)
+    let writer = ExportWriter(
+      try ExportFiles.begin(
+        in: folder,
+        of: parts.owner(on: host),
+        settings,
+        from: positions.lowerBound
+      ) { all.key(at: $0 - positions.lowerBound) },
+      export.groups,
+      done: DoneRanges(),
+      failed: [],
+      invalidTexts: 0,
+      overwrites: true
+    )
     var written = ChunkResult()
-    var bytes = 0
+    var files: [ExportPart]
     do throws(BatchError) {
-      // Only the first file has the header, so that the concatenated files are one export.
-      if positions.lowerBound == 0 {
-        try file.write(export.header)
-        bytes = export.header.count
-      }
       var next = positions.lowerBound
-      var frames = LineFrames(export.format.compression)
       while next < positions.upperBound {
         let end = min(next + size, positions.upperBound)
-        let (piece, result) = try await piece(
-          span.keys(next..<end, key: key),
-          after: written.failures.count,
-          isLast: end == positions.upperBound,
-          &frames,
-          in: worker
-        )
-        try file.write(piece)
-        bytes += piece.count
-        written.append(result, from: next - positions.lowerBound)
-        next += result.outcomes.total
+        let keys = try span.keys(next..<end, key: key)
+        let policy = onFailure.after(written.failures.count)
+        let lines = try await worker.persistently(within: reconnection) {
+          [export, statementLimit] session throws(BatchError) in
+          try export.lines(
+            for: keys,
+            onFailure: policy,
+            holding: ChunkBytes.chunkLimit,
+            within: statementLimit,
+            in: session
+          )
+        }
+        _ = try await writer.append(lines, at: next..<next + lines.count, onFailure: onFailure)
+        written.append(lines.result, from: next - positions.lowerBound)
+        next += lines.count
       }
-      if bytes == 0 {
-        let empty = export.format.compression.frame(of: [])
-        try file.write(empty)
-        bytes = empty.count
-      }
-      try file.publish(overwriting: true)
+      files = try await writer.complete()
     } catch {
-      file.remove()
+      await writer.discard()
       throw error
     }
-    let part = ExportPart(
-      positions,
-      host: host,
-      file: name,
-      rows: written.succeeded,
-      bytes: bytes
-    )
+    if files.isEmpty {
+      // The positions count, although no row is left.
+      files = [
+        ExportPart(
+          positions,
+          host: host,
+          file: "",
+          rows: 0,
+          bytes: 0,
+          sha256: nil,
+          keys: (nil, nil)
+        )
+      ]
+    }
     let prepared = Prepared(
-      part: part,
+      parts: files,
       written: written,
       worker: worker,
       duration: start.duration(to: .now)
     )
     return PreparedChunk(content: prepared, count: positions.count, byteCount: 0)
-  }
-
-  /// What comes next in a file: the lines of some keys, or the frames that they fill.
-  private func piece(
-    _ keys: RowKeys,
-    after failureCount: Int,
-    isLast: Bool,
-    _ frames: inout LineFrames,
-    in worker: PostgresConnection
-  ) async throws(BatchError) -> ([UInt8], ChunkResult) {
-    let (export, limit, policy) = (export, statementLimit, onFailure.after(failureCount))
-    // The worker's thread compresses too.
-    let (begun, piece, result) = try await worker.persistently(within: reconnection) {
-      [frames] session throws(BatchError) in
-      let lines = try export.lines(
-        for: keys,
-        onFailure: policy,
-        holding: ChunkBytes.chunkLimit,
-        within: limit,
-        in: session
-      )
-      guard export.format.compression != .none else { return (frames, lines.bytes, lines.result) }
-      var (frames, piece) = (frames, [UInt8]())
-      try frames.append(lines.bytes) { frame, _ in piece += frame.bytes }
-      if isLast, lines.count == keys.count, let frame = frames.takeGroup() { piece += frame.bytes }
-      return (frames, piece, lines.result)
-    }
-    frames = begun
-    return (piece, result)
   }
 
   func commit(
@@ -134,19 +116,20 @@ struct ExportPartsProcessor: ChunkProcessor {
   ) async throws(BatchError) -> Commit {
     let (parts, policy) = (parts, onFailure)
     let lease = try spans.span(of: positions).lease
-    // After a broken connection, the ledger has the outcome of the part. The file stays in any
-    // case: it may be recorded although the answer was lost, and the end of the run removes files
+    // After a broken connection, the ledger has the outcome of the parts. The files stay in any
+    // case: they may be recorded although the answer was lost, and the end of the run removes files
     // that are not recorded.
     try await prepared.worker.persistently(within: reconnection) { session throws(BatchError) in
       try parts.record(
-        prepared.part,
+        prepared.parts,
+        of: positions,
         prepared.written,
         under: lease,
         onFailure: policy,
         in: session
       )
     }
-    recorded.withLock { $0.append(prepared.part) }
+    recorded.withLock { $0 += prepared.parts }
     return Commit(outcomes: prepared.written.outcomes, duration: prepared.duration)
   }
 }

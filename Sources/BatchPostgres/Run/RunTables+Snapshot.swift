@@ -19,6 +19,9 @@ package struct TableRunSnapshot: Sendable {
   package let peakBytes: Int
   /// The number of identifiers done when the run last went on after a time without processes.
   package let resumedAt: Int
+  /// The files of an export, and their bytes.
+  package let files: Int
+  package let bytes: Int
   /// The time since the run began, in seconds.
   package let age: Double
   /// The operator's request, in the requester's form.
@@ -51,15 +54,18 @@ extension RunTables {
       SELECT \(TableRun.columns), to_char(r.ended_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
         r.elapsed, extract(epoch FROM clock_timestamp() - r.started_at)::float8, r.control, r.failed_attempts,
         (SELECT count(*) FROM \(span) WHERE run = $1::uuid),
-        (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), r.held, r.peak_bytes, r.resumed_at, sums.*
-      FROM \(self.run) AS r, (SELECT \(sums) FROM done) AS sums WHERE r.run = $1::uuid
+        (SELECT count(*) FROM \(span) WHERE run = $1::uuid AND done), r.held, r.peak_bytes, r.resumed_at,
+        parts.*, sums.*
+      FROM \(self.run) AS r, (SELECT \(sums) FROM done) AS sums,
+        (SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM \(part) WHERE run = $1::uuid AND file <> '') AS parts
+      WHERE r.run = $1::uuid
       """,
       .text(run)
     )
     guard rows.count == 1 else { return nil }
     let next = TableRun.columnCount
     let shared = try TableRun(rows, 0, from: session)
-    let outcomes = rows.outcomes(0, from: next + 11)
+    let outcomes = rows.outcomes(0, from: next + 13)
     if shared.state == .finished || shared.state == .acknowledged, outcomes.total != shared.total {
       throw Self.damaged(
         "run \(run) is \(shared.state.rawValue) in _batch_run, with \(outcomes.total.grouped) of"
@@ -69,7 +75,7 @@ extension RunTables {
     return TableRunSnapshot(
       run: shared,
       outcomes: outcomes,
-      chunks: Int(rows.integer(0, next + 10) ?? 0),
+      chunks: Int(rows.integer(0, next + 12) ?? 0),
       spanCount: Int(rows.integer(0, next + 5) ?? 0),
       doneSpanCount: Int(rows.integer(0, next + 6) ?? 0),
       endedAt: rows.text(0, next),
@@ -77,6 +83,8 @@ extension RunTables {
       heldSeconds: rows.text(0, next + 7).flatMap(Double.init) ?? 0,
       peakBytes: Int(rows.integer(0, next + 8) ?? 0),
       resumedAt: Int(rows.integer(0, next + 9) ?? 0),
+      files: Int(rows.integer(0, next + 10) ?? 0),
+      bytes: Int(rows.integer(0, next + 11) ?? 0),
       age: rows.text(0, next + 2).flatMap(Double.init) ?? 0,
       control: rows.text(0, next + 3),
       failedAttempts: rows.text(0, next + 4).map { [FailedAttempt](recorded: $0) } ?? [],

@@ -68,9 +68,12 @@ package struct RunTables: Sendable, Hashable {
     try missing(in: session).allSatisfy { $0 == "_batch_course" }
   }
 
-  /// Whether runs can be read: tables of an earlier version lack only what is noted beside them.
+  /// Whether runs can be read: tables of an earlier version lack only what is noted beside them, and the checksums of
+  /// files.
   func canBeRead(in session: PostgresSession) throws(BatchError) -> Bool {
-    try missing(in: session).allSatisfy { ["_batch_action", "_batch_course"].contains($0) }
+    try missing(in: session).allSatisfy {
+      ["_batch_action", "_batch_course", "_batch_part"].contains($0)
+    }
   }
 
   /// Refuses a schema in which the session's role cannot keep a run, because it may not create the
@@ -164,7 +167,8 @@ package struct RunTables: Sendable, Hashable {
       """
       SELECT c.relname FROM pg_catalog.pg_class AS c
         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-      WHERE n.nspname = $1 AND c.relname = ANY ($2)
+      WHERE n.nspname = $1 AND c.relname = ANY ($2) AND (c.relname <> '_batch_part' OR EXISTS (
+        SELECT FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = 'sha256'))
       """,
       .text(schema),
       .array(PostgresArray(Self.names))
@@ -277,10 +281,12 @@ package struct RunTables: Sendable, Hashable {
     case "_batch_part":
       [
         """
-        CREATE TABLE \(part) (
+        CREATE TABLE IF NOT EXISTS \(part) (
           run uuid NOT NULL, first bigint NOT NULL, next bigint NOT NULL, host text NOT NULL, file text NOT NULL,
           rows bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (run, first))
-        """
+        """,
+        // Tables of an earlier version lack them.
+        "ALTER TABLE \(part) ADD sha256 text, ADD first_key text, ADD last_key text",
       ]
     default:
       [

@@ -17,6 +17,10 @@ package struct PassedOver: Hashable, Sendable {
     unchanged.isEmpty && vanished.isEmpty && noLongerMatching.isEmpty
   }
 
+  func contains(_ number: Int) -> Bool {
+    unchanged.contains(number) || vanished.contains(number) || noLongerMatching.contains(number)
+  }
+
   package var first: Int? {
     Self.kinds.compactMap { self[keyPath: $0].ranges.first?.lowerBound }.min()
   }

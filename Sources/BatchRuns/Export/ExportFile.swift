@@ -16,6 +16,8 @@ package final class ExportFile {
   private let path: FilePath
   private let file: FileDescriptor
   package private(set) var count: Int
+  /// The checksum of what was written; nil for a file that needs none.
+  private var hash: SHA256?
 
   /// The name of the file until it is complete.
   package static func partialPath(of path: FilePath, run: String) -> FilePath {
@@ -75,10 +77,12 @@ package final class ExportFile {
     creating path: FilePath,
     partial: FilePath,
     header: [UInt8],
-    permissions: FilePermissions
+    permissions: FilePermissions,
+    hashes: Bool = false
   ) throws(BatchError) {
     self.path = path
     self.partial = partial
+    hash = hashes ? SHA256() : nil
     do {
       file = try FileDescriptor.open(
         partial,
@@ -170,6 +174,16 @@ package final class ExportFile {
   package func append(_ lines: [UInt8]) throws(BatchError) {
     try FileSystem.write(lines, to: file, at: partial)
     count += lines.count
+    hash?.add(lines)
+  }
+
+  package var sha256: String? { hash?.finish() }
+
+  /// Begins the checksum of a resumed file; throws if what it has is not what was written.
+  package func hash(expecting sum: String?) throws(BatchError) {
+    let hash = try SHA256(of: file, upTo: count, partial)
+    guard hash.finish() == sum else { throw isDamaged }
+    self.hash = hash
   }
 
   /// Reads some of the bytes that were written.
@@ -193,6 +207,10 @@ package final class ExportFile {
     try FileSystem.synchronize(file, at: partial)
   }
 
+  package func modified() throws(BatchError) -> Int64 {
+    try FileSystem.status(of: file).nanosecondsOfModification
+  }
+
   package func identity() throws(BatchError) -> FileIdentity {
     try FileSystem.status(of: file).identity
   }
@@ -213,5 +231,18 @@ package final class ExportFile {
       )
     }
     try FileSystem.synchronizeFolder(of: path)
+  }
+}
+
+extension SHA256 {
+  /// The checksum of the first bytes of a file.
+  init(of file: FileDescriptor, upTo count: Int, _ path: FilePath) throws(BatchError) {
+    self.init()
+    var bytes: [UInt8] = []
+    for start in stride(from: 0, to: count, by: 1 << 20) {
+      bytes = [UInt8](repeating: 0, count: min(1 << 20, count - start))
+      try file.read(bytes.count, into: &bytes, at: start, of: path)
+      add(bytes)
+    }
   }
 }

@@ -12,133 +12,208 @@ package final class ExportFiles {
     let form: ExportForm
     /// What a file begins with.
     let header: [UInt8]
-    /// Whether every file has the header; otherwise, only the first one.
-    let isHeaderRepeated: Bool
     /// No file gets longer, unless a single chunk or group is.
     let limit: Int
+    /// Whether each file is in the folder of a partition.
+    let isPartitioned: Bool
 
-    package init(_ form: ExportForm, header: [UInt8], isHeaderRepeated: Bool, limit: Int?) {
-      (self.form, self.header, self.isHeaderRepeated) = (form, header, isHeaderRepeated)
+    package init(_ form: ExportForm, header: [UInt8], limit: Int?, isPartitioned: Bool = false) {
+      (self.form, self.header, self.isPartitioned) = (form, header, isPartitioned)
       self.limit = limit ?? .max
     }
   }
 
-  private let folder: ExportFolder
-  private let run: String
-  private let settings: Settings
-  /// The runs whose files these replace.
-  private let replaced: [String]
-  /// The files that are complete, in order.
-  private var closed: [ExportPart]
-  /// How many of them earlier records have.
-  private var recordedCount: Int
-  /// The first position of the file in progress, and the number of its rows.
-  private var (first, rows): (Int, Int)
+  /// The key at a position of the list.
+  package typealias Keys = @Sendable (_ position: Int) throws(BatchError) -> PrimaryKey
 
-  /// Makes the first file of a run in a folder, which may be new.
+  /// Whose files they are.
+  package struct Owner: Sendable {
+    let run: String
+    /// What tells them from those of another process: its machine, and a part of the names.
+    let host: String?
+    let attempt: String
+    /// The runs whose files these replace.
+    let replaced: [String]
+
+    package init(
+      _ run: String,
+      host: String? = nil,
+      attempt: String = "",
+      replacing replaced: [String] = []
+    ) {
+      (self.run, self.host, self.attempt, self.replaced) = (run, host, attempt, replaced)
+    }
+  }
+
+  /// How many files there are at most: all are in memory and in the manifest.
+  private static let countLimit = 100_000
+
+  private let folder: ExportFolder
+  private let owner: Owner
+  private let settings: Settings
+  private let keys: Keys
+  /// The files that are complete, in order.
+  private var closed: [ExportPart] = []
+  private var closedBytes = 0
+  /// How many of them earlier records have.
+  private var recordedCount = 0
+  /// The path of the file in progress from the folder.
+  private var name = ""
+  /// The file without rows that another one has followed.
+  private var unused: String?
+  /// The first position of the file in progress, and the number of its rows.
+  private var (first, rows) = (0, 0)
+  /// The keys of its first and its last row that an earlier process has written.
+  private var recordedKeys: (first: String?, last: String?)
+  /// The positions of the first and the last row that this process has written.
+  private var ends: (first: Int, last: Int)?
+
+  /// Makes the first file for the rows from a position on.
   package static func begin(
     in folder: ExportFolder,
-    ofRun run: String,
+    of owner: Owner,
     _ settings: Settings,
-    replacing replaced: [String] = []
+    from first: Int = 0,
+    _ keys: @escaping Keys
   ) throws(BatchError) -> ExportOutput {
-    try folder.make()
-    folder.removeParts(ofRun: run, but: [])
-    let files = ExportFiles(in: folder, ofRun: run, settings, replaced, after: [], 0, 0)
-    return ExportOutput(file: try files.makeFile(from: 0), files: files)
+    let files = ExportFiles(in: folder, of: owner, settings, keys)
+    files.first = first
+    return ExportOutput(file: try files.makeFile(in: "", from: first), files: files)
   }
 
   /// Opens the files of a resumed run.
   package static func resume(
     in folder: ExportFolder,
-    ofRun run: String,
+    of owner: Owner,
     _ settings: Settings,
-    replacing replaced: [String] = [],
     after closed: [ExportPart],
-    _ current: ExportPart
+    _ current: ExportPart,
+    _ keys: @escaping Keys
   ) throws(BatchError) -> ExportOutput {
-    folder.removeParts(ofRun: run, but: Set(closed.map(\.file) + [current.file]))
+    folder.removeParts(ofRun: owner.run, but: Set(closed.map(\.file) + [current.file]))
     let path = folder.path.appending(current.file)
     let file = try ExportFile(resuming: path, partial: path, count: current.bytes, identity: nil)
-    let files = ExportFiles(
-      in: folder,
-      ofRun: run,
-      settings,
-      replaced,
-      after: closed,
-      current.first,
-      current.rows
-    )
+    try file.hash(expecting: current.sha256)
+    let files = ExportFiles(in: folder, of: owner, settings, keys)
+    (files.closed, files.recordedCount) = (closed, closed.count)
+    files.closedBytes = closed.reduce(0) { $0 + $1.bytes }
+    (files.name, files.first, files.rows) = (current.file, current.first, current.rows)
+    files.recordedKeys = (current.firstKey, current.lastKey)
     return ExportOutput(file: file, files: files)
   }
 
   private init(
     in folder: ExportFolder,
-    ofRun run: String,
+    of owner: Owner,
     _ settings: Settings,
-    _ replaced: [String],
-    after closed: [ExportPart],
-    _ first: Int,
-    _ rows: Int
+    _ keys: @escaping Keys
   ) {
-    (self.folder, self.run, self.settings) = (folder, run, settings)
-    self.replaced = replaced
-    (self.closed, recordedCount) = (closed, closed.count)
-    (self.first, self.rows) = (first, rows)
+    (self.folder, self.owner, self.settings, self.keys) = (folder, owner, settings, keys)
   }
 
-  private func name(from first: Int) -> String {
-    ExportPart.stem(ofRun: run, from: first) + settings.form.suffix
-  }
-
-  private func makeFile(from first: Int) throws(BatchError) -> ExportFile {
-    let path = folder.path.appending(name(from: first))
-    return try ExportFile(
+  private func makeFile(in partition: String, from first: Int) throws(BatchError) -> ExportFile {
+    let stem = ExportPart.stem(ofRun: owner.run, from: first)
+    let path = try folder.makePartition(partition)
+      .appending("\(stem)\(owner.attempt)\(settings.form.suffix)")
+    let file = try ExportFile(
       creating: path,
       partial: path,
-      header: first == 0 || settings.isHeaderRepeated ? settings.header : [],
-      permissions: folder.permissions
+      header: settings.header,
+      permissions: folder.permissions,
+      hashes: true
     )
+    name = (partition.isEmpty ? "" : partition + "/") + (path.lastComponent?.string ?? "")
+    return file
   }
 
   package var limit: Int { settings.limit }
 
-  /// Counts rows in the file in progress.
-  package func count(_ rows: Int) { self.rows += rows }
+  /// The folder of the file in progress.
+  var partition: String { String(name[..<(name.lastIndex(of: "/") ?? name.startIndex)]) }
+
+  /// The position after those whose rows are in files, before there are any.
+  var start: Int { first }
+
+  var hasRows: Bool { rows > 0 }
+
+  /// Counts what a chunk, or a part of one, has put into the file in progress.
+  func count(_ result: ChunkResult, at positions: Range<Int>) {
+    guard let (first, last) = result.succeededNumbers(among: positions.count) else { return }
+    rows += result.succeeded
+    ends = (ends?.first ?? positions.lowerBound + first, positions.lowerBound + last)
+  }
 
   /// Whether the file in progress has rows, and no room for more bytes.
   package func isFull(_ file: ExportFile, for bytes: Int) -> Bool {
     rows > 0 && file.count + bytes > settings.limit
   }
 
-  /// Begins another file at a position.
+  /// Begins another file at a position; one without rows is left for ``ExportFolder/publish`` to remove.
   ///
   /// - Precondition: The file before it is complete and on disk.
-  package func next(after file: ExportFile, from position: Int) throws(BatchError) -> ExportFile {
+  package func next(
+    after file: ExportFile,
+    from position: Int,
+    in partition: String
+  ) throws(BatchError) -> ExportFile {
+    let part = rows > 0 ? try part(file, upTo: position) : nil
+    if part == nil { unused = name }
+    guard closed.count < Self.countLimit else {
+      throw BatchError(
+        .fileAccess,
+        "the export has more than \(Self.countLimit.grouped) files",
+        at: folder.path.string,
+        remedy:
+          "choose partitions with fewer values, or a larger maximumFile, and run it with --fresh"
+      )
+    }
     // If it cannot be made, a resumed run goes on with the one before.
-    let next = try makeFile(from: position)
-    closed.append(part(file, upTo: position))
-    (first, rows) = (position, 0)
+    let next = try makeFile(in: partition, from: position)
+    if let part {
+      closed.append(part)
+      closedBytes += part.bytes
+      (first, rows, ends, recordedKeys) = (position, 0, nil, (nil, nil))
+    }
     return next
   }
 
-  private func part(_ file: ExportFile, upTo position: Int) -> ExportPart {
-    ExportPart(
+  private func part(_ file: ExportFile, upTo position: Int) throws(BatchError) -> ExportPart {
+    var bounds = recordedKeys
+    if let ends {
+      let first = try keys(ends.first).description
+      bounds = (bounds.first ?? first, try keys(ends.last).description)
+    }
+    return ExportPart(
       first..<max(first, position),
-      host: nil,
-      file: name(from: first),
+      host: owner.host,
+      file: name,
       rows: rows,
-      bytes: file.count
+      bytes: file.count,
+      sha256: file.sha256,
+      keys: bounds,
+      modified: try file.modified()
     )
   }
 
   /// What the next record says of the files; the complete ones are in one record each.
-  package func takeRecord(_ file: ExportFile, upTo position: Int) -> ExportPartsRecord {
+  package func takeRecord(
+    _ file: ExportFile,
+    upTo position: Int
+  ) throws(BatchError) -> ExportPartsRecord {
+    let current = try part(file, upTo: position)
     defer { recordedCount = closed.count }
+    let counts = rows > 0 || !settings.isPartitioned
     return ExportPartsRecord(
-      current: part(file, upTo: position),
-      closed: Array(closed[recordedCount...])
+      current: current,
+      closed: Array(closed[recordedCount...]),
+      files: closed.count + (counts ? 1 : 0),
+      bytes: closedBytes + (counts ? file.count : 0)
     )
+  }
+
+  /// All files, once the last one is complete and on disk; of partitions, only those with rows.
+  package func parts(_ file: ExportFile, upTo position: Int) throws(BatchError) -> [ExportPart] {
+    closed + (rows > 0 || !settings.isPartitioned ? [try part(file, upTo: position)] : [])
   }
 
   /// Names all files in the manifest, and removes those of the export before.
@@ -147,10 +222,16 @@ package final class ExportFiles {
     upTo position: Int,
     overwriting overwrites: Bool
   ) throws(BatchError) {
-    if !overwrites { try folder.refuse(unlessReplacing: replaced, run) }
-    let parts = closed + [part(file, upTo: position)]
+    if !overwrites { try folder.refuse(unlessReplacing: owner.replaced, owner.run) }
+    let parts = try parts(file, upTo: position)
     try folder.require(parts)
-    try folder.publish(parts, ofRun: run, settings.form, replacing: replaced)
+    try folder.publish(parts, ofRun: owner.run, settings.form, replacing: owner.replaced)
+  }
+
+  /// Removes the files of this process but some.
+  func remove(but others: [ExportPart]) {
+    let mine = Set(closed.map(\.file) + [name, unused].compactMap(\.self))
+    for file in mine.subtracting(others.map(\.file)) { folder.remove(file) }
   }
 }
 

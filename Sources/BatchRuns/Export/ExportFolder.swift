@@ -63,9 +63,16 @@ package struct ExportFolder: Sendable {
     try FileSystem.makeFolder(path, permissions: FilePermissions(rawValue: 0o777))
   }
 
-  /// Begins a part, which gets its name when it is published.
-  package func makeFile(named name: String) throws(BatchError) -> NewFile {
-    try NewFile(for: path.appending(name), permissions: permissions)
+  /// Makes the folder of a partition, which may be there.
+  func makePartition(_ partition: String) throws(BatchError) -> FilePath {
+    var folder = path
+    for component in partition.split(separator: "/") {
+      folder.append(String(component))
+      let isNew = FileSystem.kind(of: folder) == .nothing
+      try FileSystem.makeFolder(folder, permissions: FilePermissions(rawValue: 0o777))
+      if isNew { try FileSystem.synchronizeFolder(of: folder) }
+    }
+    return folder
   }
 
   /// Refuses to publish parts that were changed after they were written here.
@@ -73,26 +80,37 @@ package struct ExportFolder: Sendable {
   /// Processes that share a folder remove files that are not in their export. If they use two
   /// servers that both act as the primary, they remove files of each other's export.
   package func require(_ parts: [ExportPart]) throws(BatchError) {
-    for part in parts {
-      let file = path.appending(part.file)
-      guard FileSystem.status(of: file)?.size != Int64(part.bytes) else { continue }
+    for part in parts where !isWhole(part) {
       throw BatchError(
         .damagedFile,
         "this file of the export is gone, or not as it was written",
-        at: file.string,
+        at: path.appending(part.file).string,
         advice: "find out who uses the folder, then \(.beginAnew)"
       )
     }
   }
 
+  /// Whether a complete file is as it was written: its checksum tells, unless the time of its last change does.
+  private func isWhole(_ part: ExportPart) -> Bool {
+    let file = path.appending(part.file)
+    guard let status = FileSystem.status(of: file), status.size == part.bytes else { return false }
+    guard status.nanosecondsOfModification != part.modified, let sum = part.sha256 else {
+      return true
+    }
+    guard let opened = try? FileDescriptor.open(file, .readOnly, options: .closeOnExec) else {
+      return false
+    }
+    defer { try? opened.close() }
+    return (try? SHA256(of: opened, upTo: part.bytes, file))?.finish() == sum
+  }
+
   /// Why a file of an unfinished export differs from what was written; nil if none does.
   package func loss(of parts: [ExportPart], _ current: ExportPart) -> String? {
-    for part in parts + [current] {
-      let size = FileSystem.status(of: path.appending(part.file))?.size ?? -1
-      let isWhole = part == current ? size >= part.bytes : size == part.bytes
-      if !isWhole { return "\(path.appending(part.file).string) is gone, or not as it was written" }
+    let size = FileSystem.status(of: path.appending(current.file))?.size ?? -1
+    let changed = size >= current.bytes ? parts.first { !isWhole($0) } : current
+    return changed.map {
+      "\(path.appending($0.file).string) is gone, or not as it was written"
     }
-    return nil
   }
 
   /// Removes the files of a run, unless the manifest names the run.
@@ -104,16 +122,34 @@ package struct ExportFolder: Sendable {
   @discardableResult
   package func removeParts(ofRun run: String, but others: Set<String>) -> [FilePath] {
     if existing()?.run == run { return [] }
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? []
-    let removed = names.filter {
-      $0.hasPrefix(ExportPart.prefix(ofRun: run)) && !others.contains($0)
+    let removed = files().filter { file, name in
+      name.hasPrefix(ExportPart.prefix(ofRun: run)) && !others.contains(file)
     }
-    for name in removed { remove(name) }
-    return removed.map { path.appending($0) }
+    for (file, _) in removed { remove(file) }
+    return removed.map { path.appending($0.file) }
   }
 
-  private func remove(_ name: String) {
-    try? FileSystem.remove(path.appending(name))
+  /// The files in the folder and in those of partitions: their paths from it, and their names.
+  private func files(in partition: String = "") -> [(file: String, name: String)] {
+    let place = path.appending(partition).string
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: place)) ?? []
+    return names.flatMap { name -> [(String, String)] in
+      let file = partition.isEmpty ? name : "\(partition)/\(name)"
+      guard name.contains("="), FileSystem.kind(of: path.appending(file)) == .folder else {
+        return [(file, name)]
+      }
+      return files(in: file)
+    }
+  }
+
+  /// Removes a file, and the folders of its partition that become empty.
+  func remove(_ file: String) {
+    var place = path.appending(file)
+    try? FileSystem.remove(place)
+    for _ in file.split(separator: "/").dropFirst() {
+      place.removeLastComponent()
+      FileSystem.removeEmptyFolder(place)
+    }
   }
 
   /// Refuses to replace a manifest that appeared while the job ran.
@@ -145,12 +181,11 @@ package struct ExportFolder: Sendable {
     let named = Set(parts.map(\.file))
     let own = ExportPart.prefix(ofRun: run)
     let old = earlier.map(ExportPart.prefix)
-    for name in (try? FileManager.default.contentsOfDirectory(atPath: path.string)) ?? [] {
-      // Another live process may be writing a file of this run that has no name yet.
+    for (file, name) in files() {
       let isOfOwn = name.hasPrefix(own)
       let isOfOld = old.contains { name.hasPrefix($0) || name.hasPrefix(".\($0)") }
       let isLeft = replaced != nil && name.hasPrefix(".\(Self.manifestName).")
-      if isLeft || (isOfOwn || isOfOld) && !named.contains(name) { remove(name) }
+      if isLeft || (isOfOwn || isOfOld) && !named.contains(file) { remove(file) }
     }
   }
 }

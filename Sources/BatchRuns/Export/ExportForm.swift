@@ -31,7 +31,22 @@ package struct ExportForm: Sendable {
         JSONString.append(host, to: &json)
       }
       json += #","first":\#(part.first),"next":\#(part.next)"#.utf8
-      json += #","rows":\#(part.rows),"bytes":\#(part.bytes)}"#.utf8
+      json += #","rows":\#(part.rows),"bytes":\#(part.bytes)"#.utf8
+      for (name, text) in [
+        ("sha256", part.sha256), ("firstKey", part.firstKey), ("lastKey", part.lastKey),
+      ] {
+        guard let text else { continue }
+        json += #","\#(name)":"#.utf8
+        JSONString.append(text, to: &json)
+      }
+      let values = PartitionFolder.values(of: part.file)
+      for (index, (name, value)) in values.enumerated() {
+        json += (index == 0 ? #","partition":{"# : ",").utf8
+        JSONString.append(name, to: &json)
+        json += ":".utf8
+        if let value { JSONString.append(value, to: &json) } else { json += "null".utf8 }
+      }
+      json += (values.isEmpty ? "}" : "}}").utf8
     }
     json += "\n]}\n".utf8
     return json

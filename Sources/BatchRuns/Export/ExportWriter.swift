@@ -23,7 +23,7 @@ package actor ExportWriter {
   /// The passed-over positions since the last ``synchronize()``.
   private var passedOver = PassedOverRecord()
   /// Chunks, or ends of chunks, whose rows are not in the file yet, but in a group.
-  private var waiting: [(positions: Range<Int>, result: ChunkResult, chunks: Int)] = []
+  private var waiting: [Part] = []
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe executor.asUnownedSerialExecutor()
@@ -65,27 +65,62 @@ package actor ExportWriter {
     if let failure = result.failures.dropFirst(policy.limit).first {
       throw policy.refusal(failure.error)
     }
-    if groups == nil {
-      try makeRoom(for: lines.bytes.count)
-      try file.append(lines.bytes)
-      record(result, at: positions, chunks: 1)
-      invalidTexts += lines.invalidTexts
-    } else {
-      // A chunk counts with its first part: a record of no chunk would contradict itself.
-      var (first, chunks) = (0, 1)
-      try groups?.append(lines.bytes) { group, last throws(BatchError) in
-        try append(group)
-        record(
-          result.part(first..<(last + 1)),
-          at: positions.lowerBound + first..<positions.lowerBound + last + 1,
-          chunks: chunks
-        )
-        (first, chunks) = (last + 1, 0)
+    // A chunk counts with its first part: a record of no chunk would contradict itself.
+    var chunks = 1
+    for piece in lines.pieces {
+      if let folder = piece.folder { try enter(folder) }
+      let isAll = piece.numbers.count == lines.count
+      let bytes = isAll ? lines.bytes : Array(lines.bytes[piece.bytes])
+      var first = piece.numbers.lowerBound
+      let next = piece.numbers.upperBound
+      if groups == nil {
+        try makeRoom(for: bytes.count)
+        try file.append(bytes)
+        record(Self.part(result, first..<next, at: positions, chunks))
+      } else {
+        try groups?.append(bytes) { group, last throws(BatchError) in
+          try append(group)
+          record(Self.part(result, first..<last + 1, at: positions, chunks))
+          (first, chunks) = (last + 1, 0)
+        }
+        waiting.append(Self.part(result, first..<next, at: positions, chunks))
       }
-      let rest = first..<positions.count
-      waiting.append((positions.dropFirst(first), result.part(rest), chunks))
+      chunks = 0
     }
+    // Those of groups are counted with them.
+    if groups == nil { invalidTexts += lines.invalidTexts }
     return Commit(outcomes: result.outcomes, duration: lines.duration)
+  }
+
+  /// Some identifiers of a chunk at their positions.
+  private typealias Part = (positions: Range<Int>, result: ChunkResult, chunks: Int)
+
+  private static func part(
+    _ result: ChunkResult,
+    _ numbers: Range<Int>,
+    at positions: Range<Int>,
+    _ chunks: Int
+  ) -> Part {
+    let first = positions.lowerBound + numbers.lowerBound
+    return (first..<first + numbers.count, result.part(numbers), chunks)
+  }
+
+  /// Begins a file in another folder, unless the present one is there.
+  private func enter(_ partition: String) throws(BatchError) {
+    guard let files, files.partition != partition else { return }
+    if let group = groups?.takeGroup() { try append(group) }
+    recordWaiting()
+    try begin(in: partition)
+  }
+
+  private func begin(in partition: String) throws(BatchError) {
+    guard let files else { return }
+    if files.hasRows {
+      try format?.writeEnd(to: file)
+      try file.synchronize()
+    }
+    file = try files.next(after: file, from: end, in: partition)
+    groupCount = 0
   }
 
   /// Appends a group with the rows of all chunks that wait.
@@ -100,25 +135,23 @@ package actor ExportWriter {
   /// Begins another file of the folder if the present one has no room.
   private func makeRoom(for bytes: Int) throws(BatchError) {
     guard let files, files.isFull(file, for: bytes) else { return }
-    try format?.writeEnd(to: file)
-    try file.synchronize()
-    file = try files.next(after: file, from: end)
-    groupCount = 0
+    try begin(in: files.partition)
   }
 
   /// The position after those whose rows are in files.
-  private var end: Int { done.rows.last?.next ?? 0 }
+  private var end: Int { done.rows.last?.next ?? files?.start ?? 0 }
 
   private func recordWaiting() {
-    for (positions, result, chunks) in waiting { record(result, at: positions, chunks: chunks) }
+    for part in waiting { record(part) }
     waiting = []
   }
 
   /// Notes that positions are done, whose numbers begin with the first of them.
-  private func record(_ result: ChunkResult, at positions: Range<Int>, chunks: Int) {
+  private func record(_ part: Part) {
+    let (positions, result, chunks) = part
     if positions.isEmpty, chunks == 0 { return }
     done.insert(DoneRanges.Row(positions, outcomes: result.outcomes, chunks: chunks))
-    files?.count(result.outcomes.succeeded)
+    files?.count(result, at: positions)
     passedOver.append(result.passedOver, from: positions.lowerBound)
     if result.failures.isEmpty { return }
     let now = Date.now.formatted(.iso8601)
@@ -172,7 +205,7 @@ extension ExportWriter: RunLedger {
     if let files {
       // Those of a record that could not be written are still there.
       let closed = progress.parts?.closed ?? []
-      progress.parts = files.takeRecord(file, upTo: end)
+      progress.parts = try files.takeRecord(file, upTo: end)
       progress.parts?.closed.insert(contentsOf: closed, at: 0)
     }
     return written.failed.count == failedCount ? nil : written.failed
@@ -184,6 +217,18 @@ extension ExportWriter: RunLedger {
     recordWaiting()
     try format?.writeEnd(to: file)
   }
+
+  /// Ends the files of positions that belong together, and returns them.
+  package func complete() throws(BatchError) -> [ExportPart] {
+    try seal()
+    try file.synchronize()
+    let parts = try files?.parts(file, upTo: end) ?? []
+    files?.remove(but: parts)
+    return parts
+  }
+
+  /// Removes the files of this writer.
+  package func discard() { files?.remove(but: []) }
 
   /// Gives the complete file its final name.
   package func finish(_ progress: inout RunProgress) throws(BatchError) {

@@ -119,17 +119,22 @@ extension RunSession {
     }
     let path = FilePath(checkpoint.metadata.output ?? "")
     let folder = ExportFolder(path: path, permissions: permissions)
-    let replaced = checkpoint.metadata.replacedRuns ?? []
+    let owner = ExportFiles.Owner(run, replacing: checkpoint.metadata.replacedRuns ?? [])
+    let keys: ExportFiles.Keys = { [list = checkpoint.list] position throws(BatchError) in
+      try list.key(at: position)
+    }
     guard let current = progress.parts?.current else {
-      return try ExportFiles.begin(in: folder, ofRun: run, settings, replacing: replaced)
+      try folder.make()
+      folder.removeParts(ofRun: run, but: [])
+      return try ExportFiles.begin(in: folder, of: owner, settings, keys)
     }
     return try ExportFiles.resume(
       in: folder,
-      ofRun: run,
+      of: owner,
       settings,
-      replacing: replaced,
       after: checkpoint.closedParts(),
-      current
+      current,
+      keys
     )
   }
 

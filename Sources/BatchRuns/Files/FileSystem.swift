@@ -271,7 +271,7 @@ extension Stat {
   /// When the file was last changed, in nanoseconds since 1970.
   package var nanosecondsOfModification: Int64 {
     let time = st_mtim
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 
   package var identity: FileIdentity {

@@ -35,4 +35,17 @@ package struct ChunkResult: Sendable {
       numbers.count - part.passedOver.counts.passedOver - part.failures.count
     return part
   }
+
+  /// The first and the last of some numbers whose rows were exported; nil if none was.
+  func succeededNumbers(among count: Int) -> (first: Int, last: Int)? {
+    guard succeeded > 0 else { return nil }
+    let failed = Set(failures.map(\.number))
+    func isExported(_ number: Int) -> Bool {
+      !failed.contains(number) && !passedOver.contains(number)
+    }
+    guard let first = (0..<count).first(where: isExported),
+      let last = (0..<count).last(where: isExported)
+    else { return nil }
+    return (first, last)
+  }
 }

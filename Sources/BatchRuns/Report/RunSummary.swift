@@ -53,6 +53,10 @@ public struct RunSummary: Sendable, Encodable {
   public var checkpoint: String
   /// The path of the file that an export writes.
   public var output: String?
+  /// How many files an export has written to its folder; nil for any other run.
+  public package(set) var outputFiles: Int?
+  /// The bytes of the output; nil if the run has none.
+  public package(set) var outputBytes: Int?
   /// How many texts in the export's file are not UTF-8, and were replaced by U+FFFD or encoded; 0
   /// for other actions.
   public var invalidTexts: Int
@@ -95,6 +99,7 @@ public struct RunSummary: Sendable, Encodable {
     case job, run, state, total, done, outcomes, chunks, resumedAt, elapsedSeconds
     case startedAt, endedAt, lastSeenAt, wasKilled, isSetAside, processSeconds
     case identifiersPerSecond, etaSeconds, peakResidentBytes, peakWALBytes, checkpoint, output
+    case outputFiles, outputBytes
     case invalidTexts
     case throttle, throttledSeconds, waiting, stopReason, error, increment, plan, afterwards
     case reasons
@@ -129,6 +134,8 @@ public struct RunSummary: Sendable, Encodable {
     try container.encode(peakWALBytes, forKey: .peakWALBytes)
     try container.encode(checkpoint, forKey: .checkpoint)
     try container.encode(output, forKey: .output)
+    try container.encodeIfPresent(outputFiles, forKey: .outputFiles)
+    try container.encodeIfPresent(outputBytes, forKey: .outputBytes)
     try container.encode(invalidTexts, forKey: .invalidTexts)
     try container.encode(throttle, forKey: .throttle)
     try container.encode((throttledSeconds * 1000).rounded() / 1000, forKey: .throttledSeconds)
@@ -233,6 +240,8 @@ extension RunSummary {
     peakWALBytes = progress.peakWALBytes
     checkpoint = path
     output = metadata.output
+    outputFiles = progress.parts?.files
+    outputBytes = progress.parts?.bytes ?? progress.outputBytes
     invalidTexts = progress.invalidTexts ?? 0
     throttle = progress.throttle
     throttledSeconds = progress.throttledSeconds ?? 0

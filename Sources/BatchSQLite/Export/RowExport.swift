@@ -8,6 +8,10 @@ package struct RowExport: Sendable {
   private let key: EntityKey
   package let columns: [String]
   private let encoder: Encoder
+  /// The columns whose values name the folder of a row, by their numbers, and the names before them.
+  private let partitions: [(name: String, column: Int)]
+  /// The columns whose values 1 and 0 are true and false.
+  private let booleans: Set<Int>
   private let predicate: SQLExpression?
   private let recheck: Recheck
   private let parameters: [String: SQLValue]
@@ -46,6 +50,7 @@ package struct RowExport: Sendable {
     key: EntityKey,
     attributes: [Attribute],
     format: Job.ExportFormat,
+    partitions: [Job.Partition] = [],
     invalidText: InvalidText = .replace,
     predicate: SQLExpression?,
     recheck: Recheck,
@@ -54,17 +59,21 @@ package struct RowExport: Sendable {
     self.entity = entity
     self.key = key
     self.columns = attributes.map(\.column)
+    self.partitions = partitions.compactMap { partition in
+      attributes.firstIndex { $0.isNamed(partition.column) }.map { (partition.name, $0) }
+    }
+    booleans = Set(
+      attributes.indices.filter {
+        entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
+      }
+    )
     switch format {
     case .lines(let format, let compression):
       encoder = .lines(
         RowEncoder(
           format: format,
           columns: columns,
-          booleans: Set(
-            attributes.indices.filter {
-              entity.kind == .model && attributes[$0].type == CoreDataType.booleanDeclaration
-            }
-          ),
+          booleans: booleans,
           json: Set(
             attributes.indices.filter { format.json.contains(where: attributes[$0].isNamed) }
           ),
@@ -216,7 +225,7 @@ package struct RowExport: Sendable {
           partKeys,
           at: part.lowerBound,
           of: entity,
-          to: &lines.bytes,
+          to: &lines,
           upTo: byteLimit,
           in: connection
         )
@@ -226,7 +235,7 @@ package struct RowExport: Sendable {
         isFull = read.isFull
       } catch {
         guard error.isAboutRows else { throw error }
-        lines.bytes.removeLast(lines.bytes.count - start)
+        lines.cut(to: start)
         try bisection.failed(part, error) { $0.about(keys.key(at: part.lowerBound)) }
       }
     }
@@ -251,7 +260,7 @@ package struct RowExport: Sendable {
     _ keys: ChunkKeys,
     at place: Int,
     of entity: Entity,
-    to lines: inout [UInt8],
+    to lines: inout ExportedLines,
     upTo byteLimit: Int,
     in connection: Connection
   ) throws(BatchError) -> Read {
@@ -260,7 +269,7 @@ package struct RowExport: Sendable {
     for start in stride(from: 0, to: count, by: Self.rowsAtOnce) where !read.isFull {
       let part = start..<min(start + Self.rowsAtOnce, count)
       let keys = part.count == count ? keys : keys.part(part)
-      let before = lines.count
+      let before = lines.bytes.count
       try append(
         keys,
         from: start,
@@ -273,8 +282,8 @@ package struct RowExport: Sendable {
       )
       if start == 0, part.count < count {
         // An array that grows by itself is copied each time it doubles.
-        let expected = (lines.count - before) * count / part.count
-        lines.reserveCapacity(before + min(expected + expected / 16, byteLimit))
+        let expected = (lines.bytes.count - before) * count / part.count
+        lines.bytes.reserveCapacity(before + min(expected + expected / 16, byteLimit))
       }
     }
     if !read.passedOver.noLongerMatching.isEmpty { try recheck.check(read.passedOver.counts) }
@@ -286,7 +295,7 @@ package struct RowExport: Sendable {
     from first: Int,
     at place: Int,
     of entity: Entity,
-    to lines: inout [UInt8],
+    to lines: inout ExportedLines,
     upTo byteLimit: Int,
     _ read: inout Read,
     in connection: Connection
@@ -302,7 +311,7 @@ package struct RowExport: Sendable {
       let collected = try connection.collector.collect(
         from: statement,
         into: &rows,
-        upTo: min(byteLimit, Int.max / 2) - lines.count + rows.bytes.count
+        upTo: min(byteLimit, Int.max / 2) - lines.bytes.count + rows.bytes.count
       )
       if collected == .tooMany { throw BatchError.ambiguousKey(of: entity, key) }
       var numbers = numbers
@@ -314,22 +323,48 @@ package struct RowExport: Sendable {
         read.passedOver.vanished.insert(contentsOf: read.reached..<number)
         read.reached = number + 1
         if predicate == nil || rows.word(row, columns.count) != 0 {
+          if !partitions.isEmpty {
+            lines.enter(try folder(rows, row), number: place + number, at: lines.bytes.count)
+          }
           read.invalidTexts += try encoder.append(
             rows,
             row,
             number: place + number,
-            to: &lines
+            to: &lines.bytes
           )
         } else {
           read.passedOver.noLongerMatching.insert(number)
         }
       }
-      read.isFull = collected == .some || lines.count >= byteLimit
+      read.isFull = collected == .some || lines.bytes.count >= byteLimit
     }
     if !read.isFull {
       read.passedOver.vanished.insert(contentsOf: read.reached..<first + count)
       read.reached = first + count
     }
+  }
+}
+
+extension RowExport {
+  /// The folder of a row, by the texts of its values in CSV.
+  private func folder(_ values: ValueBlock, _ row: Int) throws(BatchError) -> [UInt8] {
+    var folder: [UInt8] = []
+    for (name, column) in partitions {
+      var text: [UInt8] = []
+      let kind = values.kind(row, column)
+      switch kind {
+      case .null, .unset: break
+      case .integer where booleans.contains(column) && 0...1 ~= values.word(row, column):
+        text = Array((values.word(row, column) == 1 ? "true" : "false").utf8)
+      case .integer: NumberText.append(values.word(row, column), to: &text)
+      case .real: NumberText.append(values.real(row, column), to: &text)
+      case .text: text += values.bytes(row, column)
+      case .blob: unsafe values.withBytes(row, column) { unsafe Base64.append($0, to: &text) }
+      }
+      let isNull = kind == .null || kind == .unset
+      try PartitionFolder.append(name, isNull ? nil : text, to: &folder)
+    }
+    return folder
   }
 }
 

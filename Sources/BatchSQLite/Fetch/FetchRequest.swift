@@ -11,11 +11,18 @@ public struct FetchRequest: Sendable {
     public var attribute: String
     /// Whether the greatest value comes first.
     public var isDescending: Bool
+    /// Whether to sort by the bytes of its text, so that rows with equal texts follow one another.
+    package var isByText = false
 
     /// Sorts by an attribute.
     public init(_ attribute: String, descending: Bool = false) {
       self.attribute = attribute
       isDescending = descending
+    }
+
+    package init(textOf attribute: String) {
+      self.init(attribute)
+      isByText = true
     }
   }
 

@@ -69,7 +69,9 @@ package struct IdentifierQuery: Sendable {
     var order: [String] = []
     for term in request.orderBy {
       let attribute = try entity.requireAttribute(named: term.attribute)
-      order.append(SQLName.quoted(attribute.column) + (term.isDescending ? " DESC" : ""))
+      let column = SQLName.quoted(attribute.column)
+      let value = term.isByText ? "CAST(\(column) AS TEXT) COLLATE BINARY" : column
+      order.append(value + (term.isDescending ? " DESC" : ""))
     }
     try self.init(
       entity,

@@ -12,7 +12,7 @@ extension JobPlan {
     _ attributes: [Attribute],
     of job: Job
   ) throws(BatchError) {
-    for (name, path) in export.format.namedColumns
+    for (name, path) in export.namedColumns
     where !attributes.contains(where: { $0.isNamed(name) }) {
       throw .notWritten(name, at: job.place(of: path), among: attributes.map(\.name))
     }

@@ -130,7 +130,7 @@ package struct JobPlan: Sendable {
       } catch {
         var error = error
         if let remedy = job.source.remedy(for: error) { error.remedy = remedy }
-        throw error.located(at: job.place(of: job.source.path(of: error.subject)))
+        throw error.located(at: job.place(of: job.path(of: error.subject)))
       }
       let compiler = ExpressionCompiler(
         connection: connection,
@@ -252,7 +252,7 @@ extension JobPlan.Work {
         action.file = action.file(of: run)
         if !action.isInParts { action.file = try ExportFile.resolve(action.file) }
       } catch {
-        throw error.located(at: job.place(of: .exportFile))
+        throw error.located(at: job.place(of: action.path))
       }
       let attributes = try query.entity.attributes(for: action, of: job)
       try JobPlan.refuseOtherColumns(of: action, attributes, of: job)
@@ -261,6 +261,7 @@ extension JobPlan.Work {
         key: query.key,
         attributes: attributes,
         format: action.format,
+        partitions: job.partitions,
         invalidText: action.invalidText,
         predicate: predicate,
         recheck: job.source.recheck,
@@ -442,7 +443,8 @@ extension Job {
     var request = FetchRequest(
       entity: source.entity,
       predicate: predicate,
-      orderBy: source.orderBy.map { .init($0.column, descending: $0.descending) },
+      orderBy: partitions.map { FetchRequest.SortTerm(textOf: $0.column) }
+        + source.orderBy.map { .init($0.column, descending: $0.descending) },
       limit: source.limit,
       parameters: values,
       key: source.key

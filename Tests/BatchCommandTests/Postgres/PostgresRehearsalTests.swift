@@ -314,7 +314,7 @@ import Testing
     #expect(keep.result.errors.contains("leaves nothing to keep"))
   }
 
-  @Test func `a rehearsed export, even to parts, is one file in the rehearsal's folder`() throws {
+  @Test func `a rehearsed export to a folder is in the folder of the rehearsal`() throws {
     let job = try SharedJob(rows: 300)
     let action: [String: Any] = ["type": "export", "folder": "parts", "format": "csv"]
     try job.writeJob(["action": action])
@@ -328,7 +328,12 @@ import Testing
     )
     #expect(result.errors.contains("exporting into \(job.directory.file(folder))\n"))
     #expect(result.output.contains("  folder:    \(job.directory.file(folder))\n"))
-    #expect(try job.directory.read("\(folder)/output/parts").count(where: { $0 == 10 }) == 21)
+    #expect(result.output.contains(": 1 file, "), "\(result.output)")
+    let files = try job.directory.files(in: "\(folder)/output/parts")
+    let part = try #require(files.first { $0.hasPrefix("part-") })
+    #expect(files.count == 2 && files.contains("manifest.json"))
+    let bytes = try job.directory.read("\(folder)/output/parts/\(part)")
+    #expect(bytes.count(where: { $0 == 10 }) == 21)
   }
 
   @Test func `a rehearsal is refused beside a live run, and tells of an unfinished one`() throws {

@@ -416,7 +416,7 @@ import Testing
     #expect(error?.description == expected)
   }
 
-  @Test func `an export to a folder may limit its files, but not on PostgreSQL`() throws {
+  @Test func `an export to a folder may limit its files, and have partitions`() throws {
     let job = try Job(
       json: Array(CompleteJob.parts.utf8),
       file: "j.json",
@@ -429,10 +429,17 @@ import Testing
         )
     )
     #expect(job.place(of: .exportFolder) == "j.json:6:43: action.folder")
-    let shared = CompleteJob.parts.replacing(#""path": "shop.db""#, with: #""service": "x""#)
-    let error = #expect(throws: BatchError.self) { try Job(json: Array(shared.utf8)) }
-    #expect(error?.description.contains("action.maximumFile: ") == true, "\(error as Any)")
-    #expect(error?.description.contains("each span of a run on PostgreSQL is one file") == true)
+    let lake = CompleteJob.parts.replacing(
+      #""folder": "orders""#,
+      with: #""folder": "lake/run={runID}/c={a b}/y={y}""#
+    )
+    let partitioned = try Job(json: Array(lake.utf8), file: "j.json", baseDirectory: "/jobs")
+    guard case .export(let export) = partitioned.action else {
+      Issue.record("no export")
+      return
+    }
+    #expect(export.file == "/jobs/lake/run={runID}")
+    #expect(export.partitions == [.init("c", column: "a b"), .init("y", column: "y")])
     let file = CompleteJob.parts.replacing(#""folder""#, with: #""file""#)
     let other = #expect(throws: BatchError.self) { try Job(json: Array(file.utf8)) }
     #expect(other?.description.contains("only exports to a folder have it") == true)
