@@ -51,7 +51,14 @@ where Rows.Element == [ParquetValue] {
     ///
     /// - Returns: The bytes.
     /// - Throws: What the rows throw, or ``ParquetError``.
-    public mutating func next() async throws -> [UInt8]? {
+    public mutating func next() async throws -> [UInt8]? { try await next(isolation: nil) }
+
+    /// The next part; nil after the footer, and after an error.
+    ///
+    /// - Parameter actor: The actor that reads the rows.
+    /// - Returns: The bytes.
+    /// - Throws: What the rows throw, or ``ParquetError``.
+    public mutating func next(isolation actor: isolated (any Actor)?) async throws -> [UInt8]? {
       if isOver { return nil }
       isOver = true
       if state == nil {
@@ -63,7 +70,7 @@ where Rows.Element == [ParquetValue] {
           )
         )
       }
-      while let row = try await rows.next() {
+      while let row = try await rows.next(isolation: actor) {
         try state?.writer?.append(row)
         let bytes = state?.writer?.takeBytes() ?? []
         if bytes.isEmpty { continue }
