@@ -399,7 +399,15 @@ extension PostgresUndo {
         try session.execute("EXPLAIN \(statement.sql)", statement.values)
       }
     }
+    let meddling = table.triggers.filter {
+      records.isDeletion && $0.isEnabled && $0.isForEachRow && $0.time == "BEFORE"
+        && $0.events.contains("INSERT")
+    }
     return table.notes(for: role)
+      + meddling.map {
+        "the trigger \($0.name) of \(table.title.quotedForMessage) runs before each row that is restored: a row that it"
+          + " changes is not restored"
+      }
   }
 
   /// The statement that restores rows, for display.

@@ -214,13 +214,16 @@ package struct RowKeys: ChunkKeyList {
     }
     let arrays = try arrays()
     let sources = zip(key.columns, arrays).map { column, array in column.comparable(array.sql) }
-    var condition = joined(arrays, in: table)
-    if table.query != nil, !holdNull(arrays) {
-      // Unlike a join, this reaches the rows that are grouped by the key.
-      let names = key.columns.map { PostgresName.qualified(table.name, $0.name) }
-      condition += zip(names, sources).map { " AND \($0) = ANY (\($1))" }.joined()
+    var rows = table.sql
+    if table.query != nil, sources.count == 1, !holdNull(arrays) {
+      // Unlike a join, this reaches the rows that are grouped by the key, and a query without an index is computed once
+      // for the chunk, not for each key.
+      let name = PostgresName.qualified(table.name, key.columns[0].name)
+      rows =
+        "(SELECT * FROM \(rows) WHERE \(name) = ANY (\(sources[0])) OFFSET 0)"
+        + " AS \(PostgresName.quoted(table.name))"
     }
-    return ("\(table.sql), \(relation(of: sources))", condition, Self.number)
+    return ("\(rows), \(relation(of: sources))", joined(arrays, in: table), Self.number)
   }
 
   /// The condition that a row's key is within the bounds of the keys, for a table whose index finds

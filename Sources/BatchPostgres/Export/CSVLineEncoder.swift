@@ -55,11 +55,6 @@ struct CSVLineEncoder: Sendable {
       case .real, .singleReal:
         bytes.append(copying: line.extracting(copied..<first))
         Self.appendReal(field, isSingle: forms[column] == .singleReal, to: &bytes)
-      case .number:
-        // `Infinity` and `-Infinity`; `NaN` is the same.
-        guard field[field.count - 1] == UInt8(ascii: "y") else { continue }
-        bytes.append(copying: line.extracting(copied..<first))
-        NumberText.append(field[0] == UInt8(ascii: "-") ? -.infinity : .infinity, to: &bytes)
       default:
         guard seen >= 0x80 || field[0] == 0x20 || field[field.count - 1] == 0x20 else { continue }
         bytes.append(copying: line.extracting(copied..<first))

@@ -11,6 +11,7 @@ import BatchIdentifiers
 /// | an integer or a `numeric` | all its digits | the same |
 /// | `real`, `double precision` | the shortest digits | the same |
 /// | an infinity, a NaN of these | `1e999`, `"NaN"` | `1e999`, `NaN` |
+/// | an infinity, a NaN of a `numeric` | `"Infinity"`, `"NaN"` | `Infinity`, `NaN` |
 /// | `bytea` | `{"$base64":true,"encoded":…}` | Base64; an empty one is `""` |
 /// | anything else | the text form, as a string | the text form |
 struct LineEncoder: Sendable {
@@ -129,7 +130,10 @@ struct LineEncoder: Sendable {
       switch value[value.count - 1] {
       case UInt8(ascii: "N"): append(.nan, to: &line)
       case UInt8(ascii: "y"):
-        append(value[0] == UInt8(ascii: "-") ? -.infinity : .infinity, to: &line)
+        // Unlike in binary floating point, 1e999 is another number.
+        if format == .ndjson { line.append(UInt8(ascii: "\"")) }
+        line.append(copying: value)
+        if format == .ndjson { line.append(UInt8(ascii: "\"")) }
       default: line.append(copying: value)
       }
     case .blob:

@@ -161,6 +161,7 @@ package struct PostgresExport: Sendable {
   ///   - policy: What happens to the lines if an identifier fails.
   ///   - byteLimit: The number of bytes to hold; the row that reaches it is the last.
   ///   - limit: How long a statement may take; nil for the server's setting.
+  ///   - halves: Whether a part that takes too long is read in halves.
   ///   - session: The session, in no transaction.
   /// - Returns: The lines, in the order of the keys.
   /// - Throws: The error of the row that exceeds the limit of failures, or any error not about a single row.
@@ -169,6 +170,7 @@ package struct PostgresExport: Sendable {
     onFailure policy: FailurePolicy = .failChunk,
     holding byteLimit: Int = .max,
     within limit: Duration? = nil,
+    halving halves: Bool = true,
     in session: PostgresSession
   ) throws(BatchError) -> ExportedLines {
     var lines = ExportedLines()
@@ -193,7 +195,7 @@ package struct PostgresExport: Sendable {
       } catch {
         lines = before
         if session.isLost { throw error }
-        if error.isAboutAmount, bisection.split(part) { continue }
+        if error.isAboutAmount, halves, bisection.split(part) { continue }
         guard reader.table.isAboutRows(error) else { throw error }
         let culprit = error.about(keys.key(at: part.lowerBound))
         guard policy != .failChunk || part.count > 1 else { throw culprit }

@@ -18,6 +18,11 @@ package struct PostgresExpression: Sendable, Hashable {
     self.noun = noun
   }
 
+  /// Whether a text in it may stand for the present time, whenever the server reads it.
+  var namesPresent: Bool {
+    text.lowercased().contains(/'\s*\{?\s*(now|today|tomorrow|yesterday)\b/)
+  }
+
   func refusal(_ message: String, _ advice: Remedy? = nil) -> BatchError {
     let line = text.onOneLine
     let shown = line.count > 120 ? line.prefix(117) + "…" : line[...]

@@ -71,7 +71,7 @@ package struct PostgresExpressionCompiler {
     }
     var checked = try read(expression)
     try check(&checked) { sql, name in "SELECT 1 AS \(name) FROM \(sql) AS \"query\" WHERE false" }
-    if checked.dependsOnTime {
+    if checked.dependsOnTime || expression.namesPresent {
       throw expression.refusal(
         "the time changes whenever rows are looked up again",
         "give the time as a parameter with the default \"$runStartedAt\", or select by it in source.where"

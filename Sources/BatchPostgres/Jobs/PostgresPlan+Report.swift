@@ -64,9 +64,8 @@ extension PostgresPlan {
       report.warnings += try warningsAboutTypes(of: export, in: session)
     }
     let chunks = estimate(of: report, in: session)
-    if table.kind == .view, let seconds = chunks?.seconds,
-      seconds > 20 * (selection / .seconds(1)) + 10
-    {
+    let seconds = chunks?.seconds ?? (report.matches > 0 ? .infinity : 0)
+    if table.query != nil, seconds > 20 * (selection / .seconds(1)) + 10 {
       report.warnings.append(
         "looking up rows by \(key.columns.map(\.name).joined(separator: ", ")) takes much longer than to select them:"
           + " no index finds them, or the server computes all rows for each chunk. A larger chunk.size helps"

@@ -57,6 +57,8 @@ extension PostgresPlan {
     )
   }
 
+  static let longestQuery = Duration.seconds(3)
+
   /// The median time for a row of some chunks, and the time to select one.
   private func secondsPerRow(
     inChunksOf size: Int,
@@ -74,7 +76,8 @@ extension PostgresPlan {
       return try query.first(10_000, in: session, store: database.derivedIdentity)
     }
     let secondsPerKey = start.duration(to: clock.now) / .seconds(1) / Double(max(list.count, 1))
-    let positions = TimeEstimate.triedPositions(of: list.count, size)
+    var positions = TimeEstimate.triedPositions(of: list.count, size)
+    if table.query != nil { positions = Array(positions.prefix(2)) }
     let times = try positions.map { positions throws(BatchError) in
       try seconds(of: RowKeys(list, positions, key: key), in: session) / Double(positions.count)
     }
@@ -90,7 +93,13 @@ extension PostgresPlan {
     let limit = TimeEstimate.longestTrial
     if case .export(let export, _) = work {
       let start = clock.now
-      _ = try export.lines(for: keys, within: limit, in: session)
+      // A query may compute all its rows for a chunk, and nobody waits for one that reads.
+      _ = try export.lines(
+        for: keys,
+        within: table.query == nil ? limit : Self.longestQuery,
+        halving: false,
+        in: session
+      )
       return start.duration(to: clock.now) / .seconds(1)
     }
     guard case .change(var change) = work else {

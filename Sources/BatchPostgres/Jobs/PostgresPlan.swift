@@ -311,8 +311,18 @@ package struct PostgresPlan: Sendable {
     if let loaded { return loaded.list(inStore: database.derivedIdentity) }
     guard let identifiers else { return nil }
     try query.refuseDuplicates(in: session)
-    // A row that is named twice is processed once.
-    return try identifiers.load().packed.distinct()
+    do throws(BatchError) {
+      // A row that is named twice, in whatever form, is processed once.
+      return try query.canonical(identifiers.load().packed, in: session).distinct()
+    } catch {
+      guard error.postgres?.state?.errorClass == "22" else { throw error }
+      throw BatchError(
+        .invalidIdentifier,
+        "a key of the list is no value of \(key.columns.map(\.name).joined(separator: ", ")): \(error.message)",
+        at: job.place(of: .identifiers),
+        remedy: "correct the text that the list was made from"
+      )
+    }
   }
 
   var newArchive: NewArchive? {

@@ -261,12 +261,20 @@ package final class TablePart: RunPart {
     guard cause.afterwards == .vacuum, plan.undone == nil,
       session.summary().outcomes.succeeded > 0
     else { return nil }
+    // It waits for another VACUUM as long as that takes.
+    let waits = ServerWaits(at: plan.address, lockLimit: .seconds(31_536_000)) { [onEvent] words in
+      onEvent(.message(words))
+    }
     let connection = PostgresConnection(
       label: "batch.vacuum",
       address: plan.address,
-      within: stop.closing
+      within: PostgresInterrupter(within: stop.closing, telling: waits)
     )
-    return TableVacuum(of: plan.table, after: run.run, recordedIn: tables, by: connection)
+    return TableVacuum(of: plan.table, after: run.run, recordedIn: tables, by: connection) {
+      [presence] in
+      var requests = TableRequests(presence)
+      return requests.look()?.isCancelled ?? false
+    }
   }
 
   /// What the process recorded that was done first stays.

@@ -10,16 +10,19 @@ struct TableVacuum: SpaceReturn {
   private let run: String
   private let tables: RunTables
   private let connection: PostgresConnection
-  /// The tables that are still to be done, the next one last; nil before the first.
-  private let left = Lock<[VacuumedTable]?>(nil)
+  private let isCancelled: @Sendable () -> Bool
+  /// The tables that are still to be done, the next one last, nil before the first; and how many rows could not be removed.
+  private let state = Lock<(left: [VacuumedTable]?, stuck: Int64)>((nil, 0))
 
   init(
     of table: PostgresTable,
     after run: String,
     recordedIn tables: RunTables,
-    by connection: PostgresConnection
+    by connection: PostgresConnection,
+    isCancelled: @escaping @Sendable () -> Bool
   ) {
     (self.table, self.run, self.tables, self.connection) = (table, run, tables, connection)
+    self.isCancelled = isCancelled
   }
 
   var name: String { "vacuum" }
@@ -32,24 +35,51 @@ struct TableVacuum: SpaceReturn {
   }
 
   func step() async throws(BatchError) -> Bool {
-    let (table, run, tables, before) = (table, run, tables, left.withLock(\.self))
-    let after = try await connection.perform { session throws(BatchError) in
+    let (table, run, tables, before) = (table, run, tables, state.withLock { $0.left })
+    let watching = Task { [connection, isCancelled] in
+      while !Task.isCancelled {
+        if isCancelled() { return connection.interrupt() }
+        try? await Task.sleep(for: .milliseconds(200))
+      }
+    }
+    defer { watching.cancel() }
+    let (after, stuck) = try await connection.perform { session throws(BatchError) in
       if try tables.course(ofRun: run, in: session).afterwards?.bytesAfter != nil {
-        return [VacuumedTable]()
+        return ([VacuumedTable](), Int64(0))
       }
       var rest: [VacuumedTable]
       if let before { rest = before } else { rest = try table.vacuumed(in: session) }
-      guard let next = rest.popLast() else { return rest }
+      guard let next = rest.popLast() else { return (rest, 0) }
       // Whatever the role's settings are, it takes as long as it takes.
       try session.execute("SET statement_timeout = 0")
+      try session.execute("SET lock_timeout = 0")
       try session.execute("VACUUM \(next.sql)")
-      return rest
+      let dead = try session.integer(
+        "SELECT pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass($1)::pg_catalog.oid)",
+        .text(next.sql)
+      )
+      return (rest, dead ?? 0)
     }
-    left.withLock { $0 = after }
+    let all = state.withLock { state in
+      state.left = after
+      state.stuck += stuck
+      return state.stuck
+    }
     guard after.isEmpty else { return true }
     await connection.close()
+    guard all < Self.fewRows else {
+      throw BatchError(
+        .databaseAccess,
+        "\(all.grouped) old rows of \(table.title.quotedForMessage) are still there, since an older transaction may read"
+          + " them",
+        remedy: "end it, and then VACUUM \(table.sql)"
+      )
+    }
     return false
   }
+
+  /// So many old rows may be of others' changes meanwhile.
+  private static let fewRows: Int64 = 1_000
 
   func interrupt() { connection.interrupt() }
 }

@@ -32,6 +32,7 @@ extension PostgresColumn {
   /// The SQL that selects a value in the binary form that ``form`` describes; the cast is needed
   /// even if the column has this type, because its type may change during a run.
   func selection(of value: String) -> String {
+    if form == .text, hasOutputOfItsOwn { return Self.output(of: value) }
     let type =
       switch form {
       case .boolean: "bool"
@@ -46,6 +47,14 @@ extension PostgresColumn {
     return "\(value)::pg_catalog.\(type)"
   }
 
+  /// Whether a user may have declared a cast of the type to text, which then need not give its text form.
+  var hasOutputOfItsOwn: Bool { baseKind != "b" || baseType >= 16_384 }
+
+  /// The text form of a value of any type, by the type's own function; NULL for NULL.
+  static func output(of value: String) -> String {
+    "CASE WHEN (\(value)) IS DISTINCT FROM NULL THEN pg_catalog.concat(\(value)) END"
+  }
+
   /// The SQL that selects a value for a CSV copy, which the server writes in its text form.
   ///
   /// For most types, the text form equals a cast to text, which costs more. Nor is a cast needed in
@@ -57,6 +66,7 @@ extension PostgresColumn {
       return name  // Dates, times and intervals.
     case (.text, 114), (.text, 3802), (.text, 2950): return name  // JSON and UUIDs.
     case (.text, 1042): return "\(name)::pg_catalog.bpchar"
+    case (.text, _) where hasOutputOfItsOwn: return name
     // Unlike the cast, a type's own text form is `t` for a boolean, and lacks the mask of an
     // address.
     default: return "\(name)::pg_catalog.text"

@@ -47,6 +47,7 @@ package struct PostgresKey: Sendable, Hashable {
     package let form: Form
     fileprivate let isOrderedByBytes: Bool
     fileprivate let isUnsigned: Bool
+    fileprivate var isEnumeration = false
   }
 
   package let columns: [Column]
@@ -77,10 +78,13 @@ package struct PostgresKey: Sendable, Hashable {
 
 extension PostgresKey.Column {
   /// The SQL that selects the value in the key's binary form.
-  var selection: String {
-    let name = PostgresName.quoted(name)
+  var selection: String { selection(of: PostgresName.quoted(name)) }
+
+  /// The SQL that turns a value of the column's type into the key's binary form.
+  func selection(of name: String) -> String {
     if isUnsigned { return "\(name)::bigint" }
     return switch form {
+    case .other where isEnumeration: PostgresColumn.output(of: name)
     case .other: "\(name)::pg_catalog.text"
     case .binary(let type): "\(name)::pg_catalog.\(type.typeName)"
     case .integer, .uuid, .text, .blob: name
@@ -110,6 +114,7 @@ extension PostgresKey.Column {
     type = column.type
     isOrderedByBytes = column.isOrderedByBytes
     isUnsigned = column.baseType == Self.oid
+    isEnumeration = column.baseKind == "e"
     if let form = Self.forms[column.baseType] {
       self.form = form
     } else if let type = BinaryText(rawValue: column.baseType) {

@@ -51,7 +51,8 @@ extension RunExecution {
       returned?.bytesAfter = try await space.byteCount()
     } catch {
       if error.code == .interrupted {
-        let isCancelled = RunControl(of: terms.files)?.isCancelled ?? false
+        let isCancelled =
+          RunControl(of: terms.files)?.isCancelled ?? (requests.look() ?? asked).isCancelled
         return (.stopped, isCancelled ? RunSummary.cancellation : nil)
       }
       let words = "\(terms.phrase(error))".onOneLine

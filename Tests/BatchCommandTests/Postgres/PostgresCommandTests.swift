@@ -229,56 +229,6 @@ import Testing
     #expect(key.errors.contains("the keys of the identifiers are not id, n"), "\(key.errors)")
   }
 
-  /// Keys of several kinds, with the texts of three of them.
-  @Test(arguments: [
-    ("bigint", "n", "3\n1\n99\n2\n"), ("text", "'a b' || n", "=a%20b3\n=a%20b1\n=none\n=a%20b2\n"),
-    (
-      "uuid", "lpad(n::text, 32, '0')::uuid",
-      (["3", "1", "99", "2"].map {
-        "=\(String(repeating: "0", count: 8))-0000-0000-0000-\(String(repeating: "0", count: 12 - $0.count))\($0)\n"
-      }).joined()
-    ),
-    (
-      "numeric", "n / 2.0",
-      "=1.5000000000000000\n=0.50000000000000000000\n=7\n=1.00000000000000000000\n"
-    ),
-  ])
-  func `a list is made from keys in text`(type: String, value: String, keys: String) throws {
-    let job = try SharedJob(
-      rows: 0,
-      "CREATE TABLE items (id \(type) PRIMARY KEY, n int); INSERT INTO items SELECT \(value), 0 FROM generate_series(1, 5) AS n"
-    )
-    try job.directory.write(keys, to: "keys.txt")
-    let made = try job.batch(
-      "ids",
-      "from",
-      "keys.txt",
-      "--database",
-      job.url(),
-      "--entity",
-      "items",
-      "--output",
-      "k.ids"
-    )
-    try #require(made.status == 0, "\(made.errors)")
-    try job.writeJob(["source": ["entity": "items", "identifiers": "k.ids"]])
-    let run = try job.start().wait()
-    #expect(run.status == 0, "\(run.errors)")
-    let last = try #require(JSONOutput.lines(run.output).last?["outcomes"] as? [String: Int])
-    #expect(last["succeeded"] == 3 && last["vanished"] == 1, "\(last)")
-    #expect(try job.database.session().integer("SELECT count(*) FROM items WHERE n = 1") == 3)
-    let refused = try job.batch(
-      "ids",
-      "from",
-      "keys.txt",
-      "--database",
-      job.url(),
-      "--entity",
-      "itemz"
-    )
-    #expect(refused.status == 2 && refused.errors.contains("did you mean \"items\"?"), "\(refused)")
-  }
-
   @Test func `a run ID whose work was done with other parameters is told apart`() throws {
     let job = try SharedJob(
       rows: 100,

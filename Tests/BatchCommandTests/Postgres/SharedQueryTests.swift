@@ -182,6 +182,54 @@ import Testing
     #expect(try Self.lines(job, "out.ndjson").first == #"{"name":"owner 1","price":0.25}"#)
   }
 
+  @Test func `an infinite numeric is a text that a load turns back into one`() throws {
+    let job = try SharedJob(rows: 0)
+    try Self.write(
+      job,
+      [
+        "query":
+          "SELECT 1 AS id, 'Infinity'::numeric AS n, '-Infinity'::numeric AS m, 'NaN'::numeric AS x",
+        "key": ["id"],
+      ]
+    )
+    #expect(try job.batch("run", "job.json").status == 0)
+    #expect(try Self.lines(job)[1] == "1,Infinity,-Infinity,NaN")
+    try job.database.run("CREATE TABLE back (id int, n numeric, m numeric, x numeric)")
+    try job.directory.write(
+      """
+      { "version": 1, "name": "back", "database": { "url": "\(job.url())" },
+        "action": { "type": "load", "files": "out.csv", "format": "csv", "into": "back",
+          "types": { "n": "any", "m": "any", "x": "any" } } }
+      """,
+      to: "back.json"
+    )
+    let load = try job.batch("run", "back.json")
+    #expect(load.status == 0, "\(load.errors)")
+    let right = "SELECT count(*) FROM back WHERE n = 'Infinity' AND m = '-Infinity' AND x = 'NaN'"
+    #expect(try job.database.session().integer(right) == 1)
+  }
+
+  /// Each chunk computes the query once, not once for each key.
+  @Test(arguments: [
+    "SELECT label, count(*) AS n FROM big GROUP BY label", "SELECT label, id FROM big",
+    "SELECT label, sum(id) OVER (ORDER BY id) AS s FROM big",
+  ])
+  func `a query without an index for its key is exported in bearable time`(sql: String) throws {
+    let job = try SharedJob(
+      rows: 0,
+      "CREATE TABLE big AS SELECT n AS id, 'label ' || n AS label FROM generate_series(1, 20000) AS n"
+    )
+    try Self.write(job, ["query": sql, "key": ["label"]])
+    let clock = ContinuousClock()
+    let start = clock.now
+    #expect(try job.batch("plan", "job.json").status == 0)
+    let run = try job.batch("run", "job.json")
+    #expect(run.status == 0, "\(run.errors)")
+    // A minute and more for a join with each key.
+    #expect(start.duration(to: clock.now) < .seconds(60))
+    #expect(try Self.lines(job).dropFirst().sorted() == Self.copy(job, sql).sorted())
+  }
+
   // MARK: What is refused
 
   @Test(arguments: [
@@ -198,6 +246,9 @@ import Testing
     ("SELECT id FROM items OFFSET 5", "source.limit"),
     ("SELECT id, random() AS r FROM items", "changes from call to call"),
     ("SELECT id FROM items WHERE now() > '2000-01-01'", "$runStartedAt"),
+    ("SELECT id, 'now'::timestamptz AS t FROM items", "$runStartedAt"),
+    ("SELECT id FROM items WHERE timestamp 'today' > '2000-01-01'", "$runStartedAt"),
+    ("SELECT id, ('{now}'::timestamptz[])[1] AS t FROM items", "$runStartedAt"),
     ("SELECT id, id FROM items", "two columns are called \"id\""),
     ("SELECT pg_sleep(1), id FROM items", "pg_sleep"),
     ("SELECT id FROM items TABLESAMPLE SYSTEM (5)", "not allowed"),

@@ -192,6 +192,49 @@ import Testing
     #expect(try sizes(run, job).count == 2)
   }
 
+  @Test func `a cancellation ends a vacuum that waits, and two processes wait for one`() throws {
+    let job = try SharedJob(rows: 2_000, adding: Self.purge)
+    let holder = try job.database.session()
+    try holder.execute("BEGIN")
+    try holder.execute("LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
+    let waiting = "pg_stat_activity WHERE query LIKE 'VACUUM %' AND wait_event_type = 'Lock'"
+    let process = try job.start()
+    try job.wait(until: "EXISTS (SELECT FROM \(waiting))")
+    let cancel = try job.batch("cancel", "job.json")
+    #expect(cancel.status == 0, "\(cancel.errors)")
+    let request = ContinuousClock.now
+    let cancelled = process.wait()
+    #expect(cancelled.status == 3, "\(cancelled.errors)")
+    #expect(request.duration(to: .now) < .seconds(5))
+    let both = try (1...2).map { _ in try job.start() }
+    // Longer than the time to wait for another lock.
+    try job.wait(
+      until: "(SELECT count(*) FROM \(waiting) AND now() - query_start > interval '6 s') = 2"
+    )
+    try holder.execute("ROLLBACK")
+    let runs = both.map { $0.wait() }
+    #expect(runs.allSatisfy { $0.status == 0 }, "\(runs.map(\.errors))")
+    #expect(runs.allSatisfy { !$0.errors.contains("has failed") }, "\(runs.map(\.errors))")
+    let status = try JSONOutput.object(job.batch("status", "job.json", "--json").output)
+    let space = try #require(status["afterwards"] as? [String: Any])
+    #expect(space["bytesAfter"] is Int && space["error"] == nil, "\(space)")
+  }
+
+  @Test func `old rows that a vacuum cannot remove are told`() throws {
+    let job = try SharedJob(rows: 20_000, adding: Self.purge)
+    let reader = try job.database.session()
+    try reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    try reader.execute("SELECT count(*) FROM pg_class")
+    let run = try job.start().wait()
+    try reader.execute("ROLLBACK")
+    #expect(
+      run.status == 0 && run.errors.contains("19,000 old rows of \"t\" are still there"),
+      "\(run)"
+    )
+    let status = try job.batch("status", "job.json")
+    #expect(status.output.contains("an older transaction may read them"), "\(status.output)")
+  }
+
   @Test func `what cannot be vacuumed is refused before the first row`() throws {
     let job = try SharedJob(
       rows: 2_000,
