@@ -16,7 +16,7 @@ public struct ParquetWriter: ~Copyable, Sendable {
   private let file: ParquetFile
   private let groupByteCount: Int
   private var group: ParquetRowGroup
-  private var bytes = ParquetFile.header
+  private var bytes: [UInt8] = []
   /// The length of all bytes so far.
   private var byteCount = ParquetFile.header.count
   /// The descriptions of the groups, which the footer needs again, with their ends.
@@ -91,6 +91,7 @@ public struct ParquetWriter: ~Copyable, Sendable {
   /// - Throws: ``ParquetError/tooManyRowGroups(footerByteCount:)``.
   public consuming func finish() throws(ParquetError) -> [UInt8] {
     if group.rowCount > 0 { endGroup() }
+    if descriptions.isEmpty { bytes = ParquetFile.header }
     var footer: [UInt8] = []
     do {
       try file.writeFooter(bodyByteCount: byteCount) { offset, count in
@@ -108,6 +109,7 @@ public struct ParquetWriter: ~Copyable, Sendable {
   }
 
   private mutating func endGroup() {
+    if descriptions.isEmpty { bytes = ParquetFile.header }
     let encoded = group.encode()
     byteCount += encoded.count
     descriptions.append((byteCount, RowGroupDescription.bytes(endingIn: encoded)))

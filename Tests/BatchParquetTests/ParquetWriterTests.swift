@@ -42,13 +42,13 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<60)
+  @Test(arguments: 0..<24)
   func `a plain reader reads the rows of random columns`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let columns = (0..<Int.random(in: 1...6, using: &random)).map {
       ParquetColumn(name: "column \($0)", type: Self.types.randomElement(using: &random)!)
     }
-    let rows = (0..<Int.random(in: 0...500, using: &random)).map { _ in
+    let rows = (0..<Int.random(in: 0...200, using: &random)).map { _ in
       columns.map { value(of: $0.type, &random) }
     }
     let size = Int.random(in: 1...4_000, using: &random)

@@ -181,18 +181,5 @@ import Testing
     #expect(run.status == 0, "\(run.errors)")
     #expect(try job.directory.read("out.parquet") == job.directory.read("whole.parquet"))
   }
-
-  @Test func `a folder of Parquet files is refused with what to do instead`() throws {
-    let job = try SharedJob(rows: 1, "CREATE TABLE items (id int PRIMARY KEY)")
-    try job.writeJob([
-      "source": ["entity": "items", "everything": true],
-      "action": ["type": "export", "folder": "out", "format": "parquet"],
-    ])
-    let refused = try job.start().wait()
-    #expect(
-      refused.status == 2 && refused.errors.contains("action.file instead"),
-      "\(refused.errors)"
-    )
-  }
 }
 #endif
