@@ -241,7 +241,8 @@ private struct Outputs {
     let directory = try TemporaryDirectory()
     try TestDatabase.makeNumbers(5, in: directory)
     let source: [String: Any] = ["entity": "numbers", "since": ["column": "id"]]
-    let job = try JobText.export(to: "out-{runID}.ndjson", adding: ["source": source])
+    let folder: [String: Any] = ["type": "export", "folder": "out-{runID}", "format": "ndjson"]
+    let job = try JobText.export(to: "", adding: ["source": source, "action": folder])
     try directory.write(job, to: "job.json")
     for _ in 0..<2 {
       try check(["plan", "job.json"], as: "plan", in: directory)

@@ -241,7 +241,14 @@ extension PostgresQuery {
     let plain: [PostgresKey.Form] = [.integer, .text, .blob]
     if key.columns.allSatisfy({ plain.contains($0.form) }) { return list }
     var keys = KeyCollector(self, store: list.header.storeIdentifier, spill: BlockSpill())
-    let selected = key.columns.enumerated().map { $1.selection(of: RowKeys.column($0)) }
+    let selected = key.columns.enumerated().map { index, column in
+      let text = column.selection(of: RowKeys.column(index))
+      // Numbers are equal however many zeros they end with.
+      return column.type != "numeric"
+        ? text
+        : "CASE WHEN pg_catalog.strpos(\(text), '.') > 0"
+          + " THEN pg_catalog.rtrim(pg_catalog.rtrim(\(text), '0'), '.') ELSE \(text) END"
+    }
     for start in stride(from: 0, to: list.count, by: 10_000) {
       let part = try RowKeys(list, start..<min(start + 10_000, list.count), key: key)
       let relation = try part.relation(in: table, after: 0).relation

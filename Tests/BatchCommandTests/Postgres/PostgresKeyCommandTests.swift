@@ -64,7 +64,7 @@ import Testing
     ),
     (
       "timestamptz", "'2024-01-01 00:00:00+00'",
-      "=2024-01-01%2000:00:00%2B00\n=2024-01-01%2005:30%2B05:30\n"
+      "=2024-01-01%2000%3A00%3A00%2B00\n=2024-01-01%2005%3A30%2B05%3A30\n"
     ),
     ("date", "'2024-02-01'", "=2024-02-01\n=1%20February%202024\n"),
   ])
@@ -150,13 +150,8 @@ import Testing
     let same = try job.batch("run", "job.json")
     #expect(same.status == 0, "\(same.errors)")
     #expect(
-      try job.database.session().text(
-        "SELECT string_agg(s::text || p::text || (p).y, ' ' ORDER BY v) FROM items"
-      ) != nil
-    )
-    #expect(
       try job.database.session().integer(
-        "SELECT count(*) FROM items WHERE p = '(1,a)' OR (p).y = 'b'"
+        "SELECT count(*) FROM items WHERE p = '(1,a)'::pair OR (p).y = 'b'"
       ) == 2
     )
     try job.writeJob([
