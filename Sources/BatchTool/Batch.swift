@@ -17,8 +17,7 @@ struct Batch: AsyncParsableCommand {
     commandName: toolName,
     abstract: "Runs a job over the rows of an SQLite database, each exactly once.",
     discussion: """
-        batch plan job.json      shows what a run would do; writes nothing
-        batch run job.json       runs the job, or resumes it after a kill
+        batch run job.json   runs the job, or resumes it; batch plan only shows it
 
       Exit status: 0 completed, 1 failed, 2 refused, 3 stopped, 4 some rows failed,
       5 another run is alive, 6 not reported, 7 unapproved, 8 overdue, 64 usage.
@@ -32,7 +31,7 @@ struct Batch: AsyncParsableCommand {
       StatusCommand.self, PauseCommand.self, ResumeCommand.self, CancelCommand.self,
       SetCommand.self, HistoryCommand.self, ReportCommand.self,
       IdsCommand.self, InspectCommand.self, DoctorCommand.self, SchemaCommand.self,
-      GenerateCommand.self, CleanupCommand.self,
+      GenerateCommand.self, TrackCommand.self, CleanupCommand.self,
     ]
   )
 

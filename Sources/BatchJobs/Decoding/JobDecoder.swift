@@ -212,6 +212,7 @@ extension JobDecoder {
     source.identifiers = section.path("identifiers")
     source.key = section.strings("key")
     source.since = section.section("since", insteadOf: "column", decodeSince)
+    source.changes = section.oneOf("changes")
     section.finish(later: ["csv", "ndjson"])
     return source
   }

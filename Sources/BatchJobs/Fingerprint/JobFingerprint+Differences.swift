@@ -94,6 +94,7 @@ private struct Facts {
     ]
     let keys = [
       "store", "entity", "query", "key", "where", "orderBy", "limit", "everything", "since",
+      "changes",
       "identifiers",
       "foreignKeys", "undo", "fetch",
     ]

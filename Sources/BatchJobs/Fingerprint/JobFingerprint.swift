@@ -6,7 +6,7 @@ import SystemPackage
 /// only if they have the same fingerprint.
 ///
 /// It covers the store, the entity or the query and its key, `where`, `orderBy`, `limit`,
-/// `everything`, the column of `since`, the content of the identifier file, the action, and the parameters. Everything
+/// `everything`, the column of `since`, `changes`, the content of the identifier file, the action, and the parameters. Everything
 /// else is tuning and may change between runs. A parameter that defaults to the start or the
 /// identifier of the run is included by name, since both change with every run; a secret parameter
 /// is included as a hash.
@@ -49,6 +49,7 @@ public struct JobFingerprint: Hashable, Sendable, CustomStringConvertible {
     if job.undo != nil { members["undo"] = .boolean(true) }
     if let query = source.query { members["query"] = .string(query) }
     if let since = source.since { members["since"] = .string(since.column) }
+    if let changes = source.changes { members["changes"] = .string(changes.rawValue) }
     text = CanonicalJSON.object(members).text
   }
 

@@ -23,6 +23,15 @@ extension Job.Source {
       (self.column, self.lag) = (column, lag)
     }
   }
+
+  /// Where the changes since the last completed run come from.
+  public enum Changes: String, CaseIterable, Sendable {
+    /// A log that triggers keep, as `batch track` has made it.
+    case log
+  }
+
+  /// Whether each run exports only what changed since the last one.
+  package var isIncremental: Bool { since != nil || changes != nil }
 }
 
 // MARK: - Rules
@@ -44,19 +53,20 @@ extension Job {
       let problem = "only the last part of the path can have the run's name"
       return [.init(path, problem, remedy: "move \(Self.runsInNames[0]) behind the last slash")]
     }
-    guard let since = source.since else { return [] }
+    guard source.isIncremental else { return [] }
+    let own = source.changes == nil ? JobPath.since : .changes
     guard case .export = action else {
       return [
         .init(
-          .since,
+          own,
           "only an export can leave out the rows of earlier runs",
           remedy: "remove it; \"where\" can leave out the rows that are done"
         )
       ]
     }
     var problems: [JobProblem] = []
-    if since.column.isEmpty { problems.append(.empty(.since.appending("column"))) }
-    switch since.lag {
+    if source.since?.column.isEmpty == true { problems.append(.empty(.since.appending("column"))) }
+    switch source.since?.lag {
     case .time(let lag)?:
       problems += RunPolicy.problems(
         of: lag,
@@ -69,15 +79,34 @@ extension Job {
       problems.append(.init(.since.appending("lag"), "is \(count)", remedy: "choose 0 or more"))
     case .values?, nil: break
     }
+    let isLog = source.changes != nil
+    let selects = "contradicts \(own), which selects the rows"
     let others: [(path: JobPath, isGiven: Bool, reason: String)] = [
-      (.identifiers, source.identifiers != nil, "contradicts source.since, which selects the rows"),
+      (.identifiers, source.identifiers != nil, selects),
       (
         JobPath("source", "limit"), source.limit != nil,
-        "would leave out rows that no later run exports either, since source.since goes on behind them"
+        "would leave out rows that no later run exports either, since \(own) goes on behind them"
+      ),
+      (.since, isLog && source.since != nil, selects),
+      (.query, isLog && source.query != nil, selects),
+      (
+        .where, isLog && source.where != nil,
+        "would leave out rows that were deleted, or no longer match, and a consumer would keep them"
+      ),
+      (
+        JobPath("source", "key"), isLog && source.key != nil,
+        "contradicts \(own), which has the table's key"
+      ),
+      (
+        JobPath("source", "orderBy"), isLog && !source.orderBy.isEmpty,
+        "contradicts \(own), whose rows come by key, and have no other values if they are deleted"
       ),
     ]
     problems += others.filter(\.isGiven).map { .init($0.path, $0.reason, remedy: "remove it") }
-    if source.recheck == .off || source.recheck == .fail {
+    if isLog, source.recheck != .row {
+      let reason = "contradicts \(own), which exports each row as it is at its turn"
+      problems.append(.init(JobPath("source", "recheck"), reason, remedy: "remove it"))
+    } else if source.recheck == .off || source.recheck == .fail {
       let reason =
         "a row that changes during the run is exported by the next one, so this one leaves it out"
       problems.append(
@@ -88,7 +117,7 @@ extension Job {
       problems.append(
         .init(
           path,
-          "each run of a job with source.since needs an output of its own",
+          "each run of a job with \(own) needs an output of its own",
           remedy: "put \(Self.runsInNames[0]) or \(Self.runsInNames[1]) into the name, such as"
             + " \"orders-\(Self.runsInNames[0]).csv\""
         )

@@ -26,6 +26,8 @@ extension Job {
     public var key: [String]?
     /// Exports only the rows that have changed since the last completed run; nil for all.
     public var since: Since?
+    /// Exports only the rows that have changed since the last completed run, as a log has them; nil for all.
+    public var changes: Changes?
 
     /// Makes a source; all but the entity have defaults.
     public init(
@@ -37,7 +39,8 @@ extension Job {
       recheck: Recheck = .row,
       identifiers: FilePath? = nil,
       key: [String]? = nil,
-      since: Since? = nil
+      since: Since? = nil,
+      changes: Changes? = nil
     ) {
       self.entity = entity
       self.where = `where`
@@ -48,6 +51,7 @@ extension Job {
       self.identifiers = identifiers
       self.key = key
       self.since = since
+      self.changes = changes
     }
 
     /// Makes a source from the rows of a SELECT statement, which some of its columns identify.

@@ -65,6 +65,8 @@ extension JobPath {
   public static let `where` = JobPath("source", "where")
   /// The path `source.since`.
   public static let since = JobPath("source", "since")
+  /// The path `source.changes`.
+  public static let changes = JobPath("source", "changes")
   /// The path `source.identifiers`.
   public static let identifiers = JobPath("source", "identifiers")
   /// The path `action.archive.entity`.

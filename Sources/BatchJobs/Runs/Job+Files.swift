@@ -40,7 +40,7 @@ extension Job {
   /// The identity of the run that a command would begin, or of the unfinished increment that it would resume, as
   /// the checkpoint tells it.
   package func nextRun(_ options: RunOptions) -> RunIdentity {
-    guard source.since != nil, let last = try? BatchRuns.Checkpoint(of: self) else {
+    guard source.isIncremental, let last = try? BatchRuns.Checkpoint(of: self) else {
       return RunIdentity()
     }
     if !last.progress.state.isFinished, !options.fresh { return RunIdentity(last.metadata) }

@@ -39,14 +39,14 @@ package struct LastIncrement: Sendable {
   ///
   /// - Returns: The place, and a warning if rows before it may match only now.
   /// - Throws: `BatchError` of code `otherRun` if it was of other rows.
-  fileprivate func end(
+  func end(
     for job: Job,
     _ parameters: ParameterValues
   ) throws(BatchError) -> (Increment.Bound?, warning: String?) {
     let now = JobFingerprint(job: job, parameters: parameters, store: "")
     let changes = now.differences(from: JobFingerprint(text: fingerprint))
     let others = changes.filter { change in
-      ["entity", "query", "key", "since"].contains { change.hasPrefix("\($0) was ") }
+      ["entity", "query", "key", "since", "changes"].contains { change.hasPrefix("\($0) was ") }
     }
     if isFresh, isFinished || !others.isEmpty { return (nil, nil) }
     guard others.isEmpty else {

@@ -58,6 +58,30 @@ extension JobWork {
   }
 }
 
+extension Tracking {
+  /// Does it on the job's server; nil for a job on a file.
+  func onServer(of job: Job) async throws(BatchError) -> ChangeLog?? {
+    guard job.database.server != nil else { return nil }
+    return try await job.inSession { session throws(BatchError) in
+      let options = TransactionOptions(
+        isReadOnly: self == .status,
+        lockTimeout: job.database.busyTimeout
+      )
+      return try session.transaction(options) { () throws(BatchError) -> ChangeLog? in
+        let table = try PostgresTrackedTable(PostgresTable(named: job.source.entity, in: session))
+        switch self {
+        case .start: return try table.start(in: session)
+        case .status: return try table.log(in: session)
+        case .forget(let reader): return try table.forget(reader, in: session)
+        case .stop:
+          try table.stop(in: session)
+          return nil
+        }
+      }
+    }
+  }
+}
+
 extension UndoWork {
   /// The record of the undo in tables of the job's server; nil if it is recorded in a file.
   func tableRecord(
@@ -272,6 +296,13 @@ struct PostgresFilePlan: RunPlan {
   var plannedSchema: [String] { plan.expected.planned }
   var increment: Increment? { plan.increment }
 
+  func enterIncrement() async throws(BatchError) {
+    guard !job.isRehearsal else { return }
+    try await job.inSession { [plan] session throws(BatchError) in
+      try plan.enterIncrement(in: session)
+    }
+  }
+
   func makeLane() -> WriterLane? { nil }
   func close() async {}
 
@@ -483,6 +514,10 @@ extension JobWork {
     of run: BatchRun,
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) throws(BatchError) -> FileRecord? { nil }
+}
+
+extension Tracking {
+  func onServer(of job: Job) async throws(BatchError) -> ChangeLog?? { nil }
 }
 
 extension UndoWork {

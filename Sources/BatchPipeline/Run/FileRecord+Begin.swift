@@ -15,6 +15,7 @@ extension FileRecord {
     let plan = try await work.plan(of: run, stoppedBy: stop, in: findings.store)
     var metadata = metadata(of: run, plan)
     try plan.describeOutput(in: &metadata, after: findings.checkpoint)
+    try await plan.enterIncrement()
 
     // The selection may be refused or interrupted, so it precedes any write. A store without an
     // identity gets the one in the selected identifiers.

@@ -137,6 +137,9 @@ package protocol RunPlan: Sendable {
   /// The range of rows of an export of what changed; nil for any other work.
   var increment: Increment? { get }
 
+  /// Notes in the store, before a new run has its rows, from where on it needs a log of changes.
+  func enterIncrement() async throws(BatchError)
+
   /// The SQL for a chunk; nil if there is none.
   var statement: String? { get }
 
@@ -177,6 +180,8 @@ extension RunPlan {
   package var plannedSchema: [String] { [] }
 
   package var increment: Increment? { nil }
+
+  package func enterIncrement() async throws(BatchError) {}
 
   package var statement: String? { nil }
 

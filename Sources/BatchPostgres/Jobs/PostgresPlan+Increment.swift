@@ -1,5 +1,5 @@
 #if PostgreSQL
-import BatchIdentifiers
+package import BatchIdentifiers
 import BatchJobs
 import BatchRuns
 
@@ -193,6 +193,34 @@ extension PostgresValue {
 }
 
 extension PostgresPlan {
+  /// The increment of an export of the log of changes, and its rows; nil for any other job.
+  static func changes(
+    _ job: Job,
+    _ parameters: ParameterValues,
+    of run: RunIdentity,
+    in table: PostgresTable,
+    _ session: PostgresSession
+  ) throws(BatchError) -> (Increment, PostgresTable)? {
+    guard job.source.changes != nil else { return nil }
+    return try located(at: job.place(of: .changes)) { () throws(BatchError) in
+      let tracked = try PostgresTrackedTable(table)
+      let log = try session.transaction(TransactionOptions(isReadOnly: true)) {
+        () throws(BatchError) in try tracked.log(in: session)
+      }
+      let increment = try log.increment(of: job, parameters, for: run)
+      return (increment, tracked.rows(of: increment))
+    }
+  }
+
+  /// Notes from where on the job needs the log of changes, if it exports that.
+  package func enterIncrement(in session: PostgresSession) throws(BatchError) {
+    guard job.source.changes != nil, let increment else { return }
+    let table = try session.transaction(TransactionOptions(isReadOnly: true)) {
+      () throws(BatchError) in try PostgresTable(named: job.source.entity, in: session)
+    }
+    try PostgresTrackedTable(table).enter(job.name, increment, in: session)
+  }
+
   /// A warning if no index finds the rows of an increment.
   var warningsAboutIncrement: [String] {
     guard let since = job.source.since, table.kind == .table || table.kind == .partitionedTable,

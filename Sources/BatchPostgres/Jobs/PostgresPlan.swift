@@ -24,7 +24,7 @@ package struct PostgresPlan: Sendable {
   package let expected: ExpectedTables
   /// Where the run records the rows that it changes; nil for nowhere.
   package let undo: UndoRecords?
-  /// The range of rows that the run exports; nil for a job without `since`.
+  /// The range of rows that the run exports; nil for a job without `since` or `changes`.
   package let increment: Increment?
   package let notes: [String]
 
@@ -82,7 +82,11 @@ package struct PostgresPlan: Sendable {
     let place = job.place(
       of: job.source.query != nil ? .query : job.action.selectsRows ? .entity : .into
     )
-    let table = try Self.table(of: job, at: place, values, path, in: session)
+    var table = try Self.table(of: job, at: place, values, path, in: session)
+    var (increment, warnings) = (identity.increment, [String]())
+    if let changes = try Self.changes(job, parameters, of: identity, in: table, session) {
+      (increment, table) = changes
+    }
     let compiler = PostgresExpressionCompiler(
       session: session,
       table: table,
@@ -112,7 +116,6 @@ package struct PostgresPlan: Sendable {
       throw error.located(at: job.place(of: job.path(of: error.subject)))
     }
     var rechecked = job.source.recheck.applies(to: condition) ? condition : nil
-    var (increment, warnings) = (identity.increment, [String]())
     if let start = try IncrementStart(of: job, parameters, after: identity.last) {
       let range: CheckedExpression
       (increment, values, range, warnings) = try Self.located(at: job.place(of: .since)) {
@@ -147,6 +150,7 @@ package struct PostgresPlan: Sendable {
       work = try Self.transform(transform, of: job, query, recheck, parameters, handlers)
     case .export(var export):
       export.columns = export.columns ?? begun?.attributes
+      if job.source.changes != nil { export.columns = export.columns.map(ChangeLog.adding) }
       export.file = export.file(of: identity)
       work = try Self.export(export, of: job, query, recheck)
     case .load(let load):

@@ -37,7 +37,7 @@ extension RunIdentity {
   /// The identity of the run that a command would begin after others, or of the unfinished increment that it would
   /// resume.
   init(after runs: [TableRun], of job: Job, _ options: RunOptions) throws(BatchError) {
-    guard job.source.since != nil, let last = runs.last else {
+    guard job.source.isIncremental, let last = runs.last else {
       self.init()
       return
     }

@@ -13,7 +13,8 @@ extension TableRecord {
     let (job, tables, isFresh) = (work.job, requireTables(), options.fresh)
     let (identity, newest) = try await opening.persistently(within: lease) {
       session throws(BatchError) in
-      let runs = job.source.since == nil ? [] : try tables.runs(ofJobIfThere: job.name, in: session)
+      let runs =
+        !job.source.isIncremental ? [] : try tables.runs(ofJobIfThere: job.name, in: session)
       let now = try session.execute(
         """
         SELECT to_char(t, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(t, 'US')
@@ -30,6 +31,9 @@ extension TableRecord {
       return (identity, runs.last?.run)
     }
     let plan = try await plan(of: identity)
+    try await opening.persistently(within: lease) { session throws(BatchError) in
+      try plan.enterIncrement(in: session)
+    }
     // A host that cannot write its files or start its programs is refused before there is a run.
     try work.job.refuseMissingFolders()
     try plan.refuseOccupiedFolder()
@@ -66,7 +70,7 @@ extension TableRecord {
     )
     let (name, lease) = (cause.name, lease)
     let (undone, undoable) = (plan.undone, work.undoableJob)
-    let isIncrement = work.job.source.since != nil
+    let isIncrement = work.job.source.isIncremental
     let (unfinished, own) = try await opening.perform {
       session throws(BatchError) -> ([TableRun]?, TableRun?) in
       // Before the tables are created, which a refusal would leave behind.

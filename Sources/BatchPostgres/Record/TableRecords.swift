@@ -336,7 +336,7 @@ extension NextStep {
           self.init(decision.name, "undoes run \(run.run) of \(run.startedAt)")
           return
         }
-        if work.job.source.since != nil {
+        if work.job.source.isIncremental {
           let identity = try RunIdentity(after: runs, of: work.job, options)
           _ = try work.plan(of: identity, nil, options, in: session)
         }

@@ -35,7 +35,7 @@ package struct ExpectedTables: Codable, Hashable, Sendable {
     _ session: PostgresSession
   ) throws(BatchError) {
     self.database = database.derivedIdentity
-    attributes = table.columns.map(\.name)
+    attributes = table.ownColumns.map(\.name)
     reader = Self.reader(of: table, in: database)
     var reads = table.query?.reads ?? [:]
     for expression in expressions { reads.merge(expression) { $0.union($1) } }

@@ -78,8 +78,8 @@ package struct PostgresTable: Sendable {
   package let name: String
   /// Whether the table is found without its schema.
   package let isVisible: Bool
-  package let kind: Kind
-  package let columns: [PostgresColumn]
+  package internal(set) var kind: Kind
+  package internal(set) var columns: [PostgresColumn]
   package let indexes: [Index]
   package let triggers: [Trigger]
   /// The table's rules, which rewrite statements.
@@ -102,7 +102,35 @@ package struct PostgresTable: Sendable {
   /// The query whose rows these are; nil for a table or view.
   let query: PostgresQueryRows?
 
-  package var sql: String { query?.sql ?? PostgresName.qualified(schema, name) }
+  /// What is read instead of the table, under its name; nil for the table.
+  var standIn: String?
+
+  package var sql: String { query?.sql ?? standIn ?? PostgresName.qualified(schema, name) }
+
+  /// The rows of a query, like those of a view, with the table's columns and one of texts.
+  func read(from standIn: String, adding column: String) -> PostgresTable {
+    var table = self
+    (table.kind, table.standIn) = (.view, standIn)
+    table.columns.append(
+      PostgresColumn(
+        name: column,
+        type: "text",
+        baseType: 25,
+        baseKind: "b",
+        isDomain: false,
+        isOptional: true,
+        isGenerated: false,
+        identity: nil,
+        hasDefault: false,
+        isOrderedByBytes: false,
+        isUpdatable: false
+      )
+    )
+    return table
+  }
+
+  /// The columns of the table itself.
+  var ownColumns: [PostgresColumn] { standIn == nil ? columns : columns.dropLast() }
 
   /// An identity that does not depend on its name and columns.
   func identity(in database: PostgresDatabase) -> String { Self.identity(oid, in: database) }

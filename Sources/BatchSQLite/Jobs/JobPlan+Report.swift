@@ -57,7 +57,7 @@ extension JobPlan {
           job: job.name,
           action: job.action.type,
           database: store.path,
-          entity: entity.name,
+          entity: job.source.changes == nil ? entity.name : job.source.entity,
           key: query.key.columns,
           identifiers: job.source.identifiers?.string,
           matches: matches,

@@ -17,7 +17,7 @@ package struct JobPlan: Sendable {
   package let expected: ExpectedSchema
   /// The definitions of the triggers that the changes of rows set off.
   let triggers: [String]
-  /// The range of rows that the run exports; nil for a job without `since`.
+  /// The range of rows that the run exports; nil for a job without `since` or `changes`.
   package let increment: Increment?
   /// What an operator should know about it; none if it was recorded before.
   package let incrementWarnings: [String]
@@ -117,6 +117,11 @@ package struct JobPlan: Sendable {
       connection throws(BatchError) in
       var (values, request) = (values, request)
       try recorded?.verify(in: connection)
+      let changes = try LoggedChanges(job, parameters, of: run, store.schema, in: connection)
+      if let changes {
+        request.query = SQLExpression(changes.query, at: job.place(of: .changes))
+        request.key = changes.key
+      }
       try job.refuseAfterwards(in: connection)
       var query: IdentifierQuery
       do throws(BatchError) {
@@ -139,7 +144,7 @@ package struct JobPlan: Sendable {
       )
       var condition: Condition? =
         if let predicate { try compiler.condition(predicate) } else { nil }
-      var (increment, warnings) = (run.increment, [String]())
+      var (increment, warnings) = (run.increment ?? changes?.increment, [String]())
       if let start {
         if increment == nil {
           let isCoreData = store.coreData != nil
@@ -250,6 +255,7 @@ extension JobPlan.Work {
     if case .export(var action) = job.action {
       do throws(BatchError) {
         action.file = action.file(of: run)
+        if job.source.changes != nil { action.columns = action.columns.map(ChangeLog.adding) }
         if !action.isInParts { action.file = try ExportFile.resolve(action.file) }
       } catch {
         throw error.located(at: job.place(of: action.path))

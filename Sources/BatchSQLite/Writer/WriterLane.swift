@@ -1,3 +1,4 @@
+import BatchJobs
 package import BatchRuns
 package import BatchIdentifiers
 
@@ -68,7 +69,15 @@ package actor WriterLane {
     }
     try connection.setSynchronous(configuration.synchronous)
     if configuration.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys = ON") }
-    if !configuration.runsTriggers { try connection.disableTriggers() }
+    if !configuration.runsTriggers {
+      try connection.disableTriggers()
+      // No log of changes has what follows, so the jobs that read them start over.
+      if try connection.hasOwnTable(ChangeLog.register, with: ["number"]) {
+        try connection.execute(
+          "UPDATE \(ChangeLog.register) SET number = number + 1, position = number + 2 WHERE job = ''"
+        )
+      }
+    }
     guard case .integer(let page) = try connection.value("PRAGMA page_size") else {
       throw BatchError(.notADatabase, "the database has no page size", at: path)
     }

@@ -144,6 +144,16 @@ enum CompleteJob {
     }
     """
 
+  static let changes = """
+    {
+      "version": 1,
+      "name": "feed",
+      "database": { "path": "shop.db" },
+      "source": { "entity": "orders", "changes": "log" },
+      "action": { "type": "export", "file": "feed-{runID}.csv", "format": "csv" }
+    }
+    """
+
   static let parquet = """
     {
       "version": 1,

@@ -117,7 +117,8 @@ import Testing
     (
       "\"zzzzzz\": 1,",
       "source.zzzzzz: unknown key; the keys here are "
-        + "entity, query, where, orderBy, limit, everything, recheck, identifiers, key, since"
+        + "entity, query, where, orderBy, limit, everything, recheck, identifiers, key, since, "
+        + "changes"
     ),
     ("\"csv\": \"a.csv\",", "source.csv: not supported yet; remove it"),
     (

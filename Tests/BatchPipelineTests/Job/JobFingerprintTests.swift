@@ -115,6 +115,7 @@ import Testing
     ({ $0.source.key = nil }, #"key was ["id"], is now not set"#),
     ({ $0.source.everything = true }, "everything was false, is now true"),
     ({ $0.source.since = .init("changed") }, #"since was not set, is now "changed""#),
+    ({ $0.source.changes = .log }, #"changes was not set, is now "log""#),
     (
       { $0.action = .delete(.init(archive: "old")) },
       #"the action was "update", is now "delete""#

@@ -11,6 +11,7 @@ import Testing
     CompleteJob.update, CompleteJob.delete, CompleteJob.export, CompleteJob.parquet,
     CompleteJob.transform, CompleteJob.command, CompleteJob.query, CompleteJob.server,
     CompleteJob.service, CompleteJob.parts, CompleteJob.load, CompleteJob.increment,
+    CompleteJob.changes,
   ]
 
   private static func read(_ path: String) throws -> String {
