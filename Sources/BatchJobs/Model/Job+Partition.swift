@@ -60,7 +60,9 @@ extension Job {
     var rest = export.file.lastComponent?.string ?? ""
     for name in Self.runsInNames { rest = rest.replacing(name, with: "") }
     let before = export.file.removingLastComponent().components
-    if rest.contains(/\{.*\}/) || before.contains(where: { Partition($0.string) != nil }) {
+    if rest.contains(where: { "{}".contains($0) })
+      || before.contains(where: { $0.string.contains("{") || $0.string.contains("}") })
+    {
       refuse(
         "\(rest.quotedForMessage) is neither a partition nor before all of them",
         "write partitions as NAME={COLUMN}, such as year={year}, at the end of the path"
@@ -78,14 +80,25 @@ extension Job {
         refuse("has \(partition.name.quotedForMessage) twice", "give each partition its own name")
       }
     }
+    for partition in export.partitions
+    where partition.name.lowercased() != partition.column.lowercased() {
+      guard
+        export.columns?.contains(where: { $0.lowercased() == partition.name.lowercased() }) == true
+      else { continue }
+      refuse(
+        "readers would take the value of \(partition.column.quotedForMessage) for that of the column"
+          + " \(partition.name.quotedForMessage)",
+        "give the partition another name"
+      )
+    }
     guard !export.partitions.isEmpty else { return problems }
     if source.identifiers != nil {
       let reason = "its order is not that of the partitions of action.folder"
       refuse(reason, "say in \"where\" which rows, or export to one folder", .identifiers)
     }
-    if source.limit != nil, !source.orderBy.isEmpty {
-      let reason = "would take the first rows by partition, not by source.orderBy"
-      refuse(reason, "remove one of the two", JobPath("source", "limit"))
+    if source.limit != nil {
+      let reason = "would take the first rows by partition, not by source.orderBy or key"
+      refuse(reason, "remove it, or export to one folder", JobPath("source", "limit"))
     }
     return problems
   }

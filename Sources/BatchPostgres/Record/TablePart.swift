@@ -401,8 +401,13 @@ package final class TablePart: RunPart {
     let recorded = try await own.persistently(within: lease) { session throws(BatchError) in
       try parts.recorded(ofPositions: total, in: session)
     }
-    let files = Set(recorded.map(\.file))
-    try folder.require(recordedParts.withLock { $0 }.filter { files.contains($0.file) })
+    // Hosts may have a folder each, so that files of others need not be here.
+    let own = recordedParts.withLock { $0 }
+    let host = ProcessInfo.processInfo.hostName
+    try folder.require(
+      recorded.filter { $0.host == host }.map { part in own.first { $0.file == part.file } ?? part }
+    )
+    try plan.refuseOccupiedFolder()
     try folder.publish(recorded, ofRun: run.run, export.format.form(ofJob: cause.name))
   }
 }

@@ -39,7 +39,9 @@ import Testing
     let new = try job.directory.names().filter { $0.hasPrefix("out-") && !before.contains($0) }
     let name = try #require(new.first)
     let text = try #require(try IncrementModel.text(name, in: job.directory))
-    return text.split(whereSeparator: \.isNewline).dropFirst().map(String.init).sorted()
+    let lines = text.split(whereSeparator: \.isNewline).map(String.init)
+    // Each file of a folder begins with the names.
+    return lines.filter { $0 != lines.first }.sorted()
   }
 
   /// Runs until there is something: another test's transaction may be open for a while.

@@ -130,5 +130,56 @@ import Testing
     let expected = Self.expected(200_000)
     #expect(rows.count < 200_000 && rows.allSatisfy { expected[$0.key] == $0.value })
   }
+
+  // MARK: Others in the folder
+
+  @Test func `files that a killed process wrote and that are gone end the run`() throws {
+    let job = try SharedJob(rows: 30_000)
+    let action: [String: Any] = ["type": "export", "folder": "out", "format": "csv"]
+    let slowly: [String: Any] = [
+      "throttle": ["identifiersPerSecond": 6_000], "chunk": ["size": 500],
+    ]
+    let base: [String: Any] = ["source": ["entity": "t"], "action": action]
+    try job.writeJob(base.merging(slowly) { $1 })
+    let killed = try job.start()
+    let folder = job.directory.file("out")
+    var written: [String] = []
+    try job.wait(until: "EXISTS (SELECT FROM _batch_part WHERE rows > 0)")
+    killed.send(SIGKILL)
+    _ = killed.wait()
+    written = try FileManager.default.contentsOfDirectory(atPath: folder)
+    for name in written { try FileManager.default.removeItem(atPath: "\(folder)/\(name)") }
+    try job.writeJob(base)
+    for _ in 0..<2 {
+      let run = try job.start().wait()
+      #expect(run.status == 1 && run.errors.contains("is gone, or not as it was written"), "\(run)")
+      #expect(!FileManager.default.fileExists(atPath: "\(folder)/manifest.json"))
+    }
+    let fresh = try job.start("--fresh").wait()
+    #expect(fresh.status == 0, "\(fresh.errors)")
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    let lines = try names.filter { $0.hasSuffix(".csv") }.flatMap {
+      String(decoding: try job.directory.read("out/\($0)"), as: UTF8.self).split(
+        whereSeparator: \.isNewline
+      )
+      .dropFirst()
+    }
+    #expect(lines.count == 30_000)
+  }
+
+  @Test func `a manifest that appears meanwhile is left alone, and the run fails`() throws {
+    let job = try SharedJob(rows: 5_000)
+    try job.writeJob([
+      "source": ["entity": "t"], "throttle": ["identifiersPerSecond": 3_000],
+      "action": ["type": "export", "folder": "out", "format": "csv"],
+    ])
+    let process = try job.start()
+    try job.wait(until: "EXISTS (SELECT FROM _batch_span WHERE host IS NOT NULL)")
+    let other = #"{"job":"other","run":"x"}"#
+    try job.directory.write(other, to: "out/manifest.json")
+    let run = process.wait()
+    #expect(run.status == 1 && run.errors.contains("that this job did not make"), "\(run)")
+    #expect(String(decoding: try job.directory.read("out/manifest.json"), as: UTF8.self) == other)
+  }
 }
 #endif

@@ -210,7 +210,8 @@ import Testing
     let both = try (1...2).map { _ in try job.start() }
     // Longer than the time to wait for another lock.
     try job.wait(
-      until: "(SELECT count(*) FROM \(waiting) AND now() - query_start > interval '6 s') = 2"
+      until:
+        "(SELECT count(*) FROM \(waiting) AND clock_timestamp() - query_start > interval '6 s') = 2"
     )
     try holder.execute("ROLLBACK")
     let runs = both.map { $0.wait() }
