@@ -144,6 +144,7 @@ import Testing
     let killed = try job.start()
     let folder = job.directory.file("out")
     var written: [String] = []
+    _ = try killed.event("throttled")
     try job.wait(until: "EXISTS (SELECT FROM _batch_part WHERE rows > 0)")
     killed.send(SIGKILL)
     _ = killed.wait()
@@ -174,7 +175,7 @@ import Testing
       "action": ["type": "export", "folder": "out", "format": "csv"],
     ])
     let process = try job.start()
-    try job.wait(until: "EXISTS (SELECT FROM _batch_span WHERE host IS NOT NULL)")
+    _ = try process.event("throttled")
     let other = #"{"job":"other","run":"x"}"#
     try job.directory.write(other, to: "out/manifest.json")
     let run = process.wait()

@@ -224,7 +224,7 @@ import Testing
         #""t"."s", "t"."i", "t"."ia""#
       )
     )
-    #expect(values.contains(",-1e999,NaN,4713-01-01 BC,24:00:00,"))
+    #expect(values.contains(",-Infinity,NaN,4713-01-01 BC,24:00:00,"))
   }
 
   @Test(arguments: [
