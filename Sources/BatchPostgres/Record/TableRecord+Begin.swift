@@ -45,7 +45,11 @@ extension TableRecord {
       try await begin(identity, plan, request, after: newest, replacing: &replaced)
     }
     guard let begun else { return .again }
-    for other in replaced { onEvent(.setAside("run \(other.run)")) }
+    for other in replaced {
+      onEvent(.setAside("run \(other.run)"))
+      // Nobody resumes it, and whoever reads all files of the folder would have its rows twice.
+      plan.exportFolder?.removeParts(ofRun: other.run, but: [])
+    }
     let ownPlan = plan.newArchive == nil ? plan : try await self.plan(of: begun)
     return try await takePart(in: begun, ownPlan, RunEvent.started)
   }
