@@ -68,7 +68,7 @@ import Testing
         try #require(attempt < 1000, "it never ended, seed \(seed)")
         let start = ContinuousClock.now
         let program = try BatchProgram(
-          ["test.db", "copies.batch", "load", "\(count)"],
+          ["test.db", "copies.batch", "load", "\(count)", "load \(load)"],
           of: "CrashingContexts",
           in: directory
         )

@@ -34,10 +34,13 @@ struct Numbers: AsyncSequence, Sendable {
 
 /// Loads numbers into table `copies`, except each thousandth, which fails.
 ///
-///     CrashingContexts DATABASE CHECKPOINT load LIMIT
+///     CrashingContexts DATABASE CHECKPOINT load LIMIT ID
 enum LoadedRecords {
   static func run(_ arguments: [String]) async throws -> RunSummary {
     struct Thousandth: Error {}
+    // Killed after its last step, a load without an ID would be another one.
+    var options = BatchRun.Options()
+    options.runID = arguments[5]
     let run = BatchRun(
       try await ModelContainer(
         for: Copy.self,
@@ -50,7 +53,8 @@ enum LoadedRecords {
         chunk: .init(size: 300),
         skip: .init(limit: 100_000),
         checkpoint: .init(path: FilePath(arguments[2]), interval: .milliseconds(1))
-      )
+      ),
+      options: options
     ) { number, row in
       if number % 1000 == 999 { throw Thousandth() }
       row.set(\.number, to: number)
